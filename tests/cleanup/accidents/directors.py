@@ -88,7 +88,6 @@ def meltdown(g: Ground) -> None:
     51,
     "A deployment starts between the plan and the sweep",
     "What it owns is skipped while it is at work.",
-    "a new member beside a lost one",
     cloud=False,
 )
 def deployment_in_the_middle(g: Ground) -> None:

@@ -58,11 +58,6 @@ LACKS: dict[str, dict[str, Reason]] = {
         "ip": _NO_PARTS,
         "part of a VM": _NO_PARTS,
         "copy of a server group": Reason("a placement policy is marked by its name, which is unique", "docs/gcp.md"),
-        "a new member beside a lost one": Reason(
-            "a VM that the ledger has lost holds the availability domain of its member number, so the new member is "
-            "refused until it is gone",
-            "docs/gcp.md, Server groups",
-        ),
     },
     "openstack": {},
     "incus": {

@@ -212,7 +212,6 @@ def saved_disk(g: Ground) -> None:
     35,
     "A deployment is made anew under the same names after the plan",
     "Only the old objects go.",
-    "a new member beside a lost one",
     cloud=False,
 )
 def made_anew_since_the_plan(g: Ground) -> None:

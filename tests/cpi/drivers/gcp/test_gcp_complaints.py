@@ -27,7 +27,6 @@ from coterie.cpi.contract import (
     SecurityGroup,
     Throttled,
     Unavailable,
-    VMCreationFailed,
     read_rules,
 )
 from coterie.cpi.drivers.gcp.client import Client, Failed, Refusal, translate
@@ -265,15 +264,6 @@ def test_members_take_their_domains_by_their_numbers(bed: GcpBed, lab: Lab) -> N
     members = {one.vm_cid: one.domain for one in lab.cpi.inspect_server_group(group).members}
     assert [members[vm] for vm in vms] == ["z1/4", "z1/1", "z1/3", "z1/2"]
     assert seen["instances.insert"] == 4
-
-
-def test_of_two_members_in_one_domain_the_younger_goes(bed: GcpBed, lab: Lab) -> None:
-    """Numbers that collide are a mistake of the caller, and no promise is broken silently."""
-    group = lab.group("anti-affinity")
-    first = lab.vm(group=group, member=0)
-    error = expect_error(VMCreationFailed, lambda: lab.vm(group=group, member=4))
-    assert "availability domain z1/1" in error.why
-    assert [one.vm_cid for one in lab.cpi.inspect_server_group(group).members] == [first]
 
 
 def test_a_soft_group_names_no_domain(bed: GcpBed, lab: Lab) -> None:

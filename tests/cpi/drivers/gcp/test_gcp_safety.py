@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,13 +14,17 @@ from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import (
     KEEP,
+    Changed,
     CpiError,
+    Expected,
     InvalidCall,
+    Needs,
     OutcomeUnknown,
     QuotaExceeded,
     SecurityGroup,
     VMCreationFailed,
 )
+from coterie.cpi.drivers.gcp.checks import RIGHTS
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.create_vm import _Creation
 from coterie.sandbox.fronts.gcp.call import Call, Trick
@@ -98,6 +101,24 @@ def test_a_boot_disk_that_outlived_its_vm_goes_only_if_it_is_ours_and_nobody_kee
     change(bed, path, labels=ours)
     lab.cpi.delete_vm(vm)
     assert not bed.front.shelf.get(path)
+
+
+@pytest.mark.parametrize("part", ["os", "eph"])
+def test_a_word_on_a_disk_of_a_living_vm_keeps_both_from_cleanup(bed: GcpBed, lab: Lab, part: str) -> None:
+    """Google deletes them together."""
+    mark = lab.mark()
+    vm = lab.vm(mark=mark, cloud_properties={**bed.vm_properties("z1"), "ephemeral_disk_size_gb": 4})
+    path = f"zones/z1/disks/{mark.name()}-{part}"
+    labels = shelved(bed, path).row["labels"]
+    change(bed, path, labels={**labels, KEEP: "yes"})
+    found = lab.cpi.find("vm", mark)
+    assert found
+    expected = Expected(mark, found.created_at, found.etag)
+    error = expect_error(Changed, lambda: lab.cpi.delete_object("vm", vm, expected))
+    assert f"{vm}-{part}" in error.what and lab.cpi.has_vm(vm)
+    change(bed, path, labels=labels)
+    lab.cpi.delete_object("vm", vm, expected)
+    assert not lab.cpi.has_vm(vm)
 
 
 def test_a_failed_snapshot_is_no_snapshot(bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,26 +339,6 @@ def test_a_zone_of_another_region_is_refused(bed: GcpBed, lab: Lab) -> None:
     assert not {"instances.insert", "disks.insert"} & seen.keys()
 
 
-def test_members_without_numbers_share_no_domain_though_lists_lag(bed: GcpBed, lab: Lab) -> None:
-    bed.more["settle_s"] = 1
-    group = lab.group("anti-affinity")
-    arguments = [lab.vm_arguments(group=group) for _ in range(2)]
-    bed.front.settings.list_lag_s = 0.6
-
-    def create(one: dict[str, Any]) -> str | None:
-        try:
-            return bed.open().create_vm(**one).cid
-        except VMCreationFailed:
-            return None
-
-    with ThreadPoolExecutor(2) as pool:
-        made = [cid for cid in pool.map(create, arguments) if cid]
-    bed.front.settings.list_lag_s = 0.0
-    lab.undo(lab.cpi.delete_vm, *made)
-    domains = [one.domain for one in lab.cpi.inspect_server_group(group).members]
-    assert made and len(set(domains)) == len(domains) == len(made)
-
-
 # -- security groups --
 
 
@@ -415,4 +416,51 @@ def test_a_shared_vpc_is_asked_about_its_network_in_its_own_project(
     assert "compute.firewalls.create in host-project" in items["rights"].detail
     assert {one.split(".")[1] for one in asked["host-project"]} == {"firewalls", "networks", "subnetworks"}
     assert not {one.split(".")[1] for one in asked[bed.front.project]} & {"firewalls", "networks", "subnetworks"}
-    assert items["quotas"].facts["quotas"]["security_groups"] == {"limit": 7, "used": 3}
+    assert items["quotas"].facts["quotas"]["firewall_rules"] == {"limit": 7, "used": 3}
+
+
+RULES = (
+    {"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"},
+    {"protocol": "tcp", "ports": "443", "cidr": "10.0.0.0/8", "direction": "egress"},
+)
+
+
+def test_a_plan_counts_the_firewall_rules_that_are_still_to_be_made(bed: GcpBed, lab: Lab) -> None:
+    """A security group is one, one for each of its rules, and one that keeps the rest in; a server group has one for
+    its record. What is there is not needed again; an operator's group needs none."""
+    web, theirs = SecurityGroup("web", RULES), SecurityGroup("theirs", adopt=True)
+    wanted: dict[str, Any] = {"name": "broker", "policy": lab.policy, "security_groups": [web.wire(), theirs.wire()]}
+
+    def quotas(limit: int) -> Any:
+        bed.front.settings.firewalls = limit
+        (item,) = [one for one in lab.cpi.check(Needs(groups=(wanted,))) if one.what == "quotas"]
+        return item
+
+    here = len(list(bed.front.shelf.every("firewalls")))
+    assert quotas(here + 5).ok
+    assert "firewall_rules: 5 more needed" in quotas(here + 4).detail
+    bed.front.settings.firewalls = here + 5
+    wanted["security_groups"] = [web.wire()]
+    wanted["cid"] = lab.group(security_groups=[web])
+    assert len(list(bed.front.shelf.every("firewalls"))) == here + 5
+    assert quotas(here + 5).ok
+    more = SecurityGroup("web", (*RULES, {"protocol": "tcp", "ports": "22", "cidr": "10.0.0.0/8"}))
+    wanted["security_groups"] = [more.wire()]
+    assert "firewall_rules: 1 more needed" in quotas(here + 5).detail
+
+
+def test_rights_on_the_subnetwork_alone_count(bed: GcpBed, lab: Lab) -> None:
+    """As with a shared VPC, of which a project may use one subnetwork."""
+    on_it = {right for right in RIGHTS if right.startswith("compute.subnetworks.")}
+    bed.peer.identity.permissions = set(RIGHTS) - on_it
+
+    def item() -> Any:
+        return next(one for one in lab.cpi.check() if one.what == "rights")
+
+    assert "compute.subnetworks.use" in item().detail
+    subnetwork = shelved(bed, "regions/lab1/subnetworks/default")
+    subnetwork.facts["granted"] = sorted(on_it)
+    assert item().ok
+    subnetwork.facts["granted"] = ["compute.subnetworks.use"]
+    assert "compute.subnetworks.get" in item().detail and "subnetworks.use," not in item().detail
+    bed.peer.identity.permissions = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, SecurityGroup, read_rules
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
+from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.check_items import (
@@ -17,17 +18,17 @@ from coterie.cpi.kit.check_items import (
     security_group_items,
 )
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
-from coterie.slotted import dataclass
+from coterie.slotted import dataclass, replace
 
 _KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "network")
 # the planner's words → Google's metrics
 _QUOTAS = {
     "instances": "INSTANCES",
     "server_groups": "RESOURCE_POLICIES",
-    "security_groups": "FIREWALLS",
+    "firewall_rules": "FIREWALLS",
     "cpu": "CPUS",
 }
-_RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "security_groups"}
+_RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "firewall_rules"}
 RIGHTS = (
     *(f"compute.instances.{one}" for one in ("create", "delete", "get", "list", "attachDisk", "detachDisk", "reset")),
     *(f"compute.instances.{one}" for one in ("setLabels", "setMetadata", "setTags", "setServiceAccount", "start")),
@@ -50,7 +51,8 @@ RIGHTS = (
 )
 
 
-_OF_NETWORK = ("compute.firewalls.", "compute.networks.", "compute.subnetworks.")
+_SUBNETWORK = "compute.subnetworks."
+_OF_NETWORK = ("compute.firewalls.", "compute.networks.", _SUBNETWORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Checks:
     groups: Groups
     machines: Machines
     stemcells: Stemcells
+    networks: Subnetworks
 
     def run(self, needs: Needs) -> list[CheckItem]:
         try:
@@ -94,7 +97,11 @@ class Checks:
             project = settings.network_project if one.startswith(_OF_NETWORK) else settings.project
             wanted.setdefault(project, []).append(one)
         try:
-            missing = [text for project, rights in wanted.items() for text in self._missing(project, rights)]
+            missing = [
+                one if project == settings.project else f"{one} in {project}"
+                for project, rights in wanted.items()
+                for one in self._without_those_on_subnetwork(self._missing(project, rights))
+            ]
         except Refusal as error:
             remedy = "enable the Cloud Resource Manager API, so that missing rights are told beforehand"
             return CheckItem("rights", True, f"cannot be asked: {error.why}", remedy)
@@ -105,8 +112,19 @@ class Checks:
     def _missing(self, project: str, rights: list[str]) -> list[str]:
         url = self.client.url("cloudresourcemanager", f"v1/projects/{project}:testIamPermissions")
         answer = self.client.ask_url("read rights", url, "POST", {"permissions": rights})
-        where = "" if project == self.client.settings.project else f" in {project}"
-        return [f"{one}{where}" for one in rights if one not in (answer.get("permissions") or ())]
+        return [one for one in rights if one not in (answer.get("permissions") or ())]
+
+    def _without_those_on_subnetwork(self, missing: list[str]) -> list[str]:
+        """Google gives rights on one subnetwork, too: that of a shared VPC, for most."""
+        name, asked = self.client.settings.default_subnetwork, [one for one in missing if one.startswith(_SUBNETWORK)]
+        if not name or not asked:
+            return missing
+        url = self.client.url("compute", f"compute/v1/{self.networks.path(name)}/testIamPermissions")
+        try:
+            answer = self.client.ask_url("read rights on the subnetwork", url, "POST", {"permissions": asked})
+        except Refusal:  # it may be seen by those with rights on it only
+            return missing
+        return [one for one in missing if one not in (answer.get("permissions") or ())]
 
     def _bucket_items(self) -> list[CheckItem]:
         bucket = self.client.settings.stemcell_bucket
@@ -123,7 +141,7 @@ class Checks:
         return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")
 
     def _quotas(self, needs: Needs, project: dict[str, object]) -> CheckItem:
-        """Firewall rules are counted in the project that has the network."""
+        """Firewall rules are counted in the project that has the network; a security group is several."""
         region, settings = self.client.ask("read the region", self.client.region), self.client.settings
         if settings.network_project != settings.project:
             project = self.client.ask("read the project of the network", f"projects/{settings.network_project}")
@@ -134,7 +152,9 @@ class Checks:
             for ours, metric in _QUOTAS.items()
             if metric in rows
         }
-        return quota_item(needs, facts, _RESOURCES)
+        rules = self.groups.count_missing_rules(needs.groups)
+        counts = {**needs.counts, "firewall_rules": rules} if rules else needs.counts
+        return quota_item(replace(needs, counts=counts), facts, _RESOURCES)
 
     def _rule_items(self, needs: Needs) -> list[CheckItem]:
         """Rules that Google's firewalls do not have."""

@@ -4,11 +4,11 @@ Nothing is orphaned; names follow from the mark, so a repeat finds what is there
 from __future__ import annotations
 
 import time
-from functools import partial
 
-from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, NoPlacement, OutcomeUnknown, VmCreated
+from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
 from coterie.cpi.drivers.gcp.client import Client, Refusal, is_passing, require_marked
-from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, domain_of, group_label
+from coterie.cpi.drivers.gcp.domains import Domains, names_domain
+from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, VmSpec
@@ -16,7 +16,6 @@ from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
 from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, answer_networks, create_vm
-from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
 from coterie.cpi.kit.waits import Waits
@@ -40,6 +39,10 @@ class VmFactory:
     networks: Subnetworks
     waits: Waits
 
+    @property
+    def domains(self) -> Domains:
+        return Domains(self.client, self.machines)
+
     def create(self, args: Args) -> VmCreated:
         zone = args.spec.zone or self.client.settings.default_zone
         if not zone:
@@ -62,7 +65,7 @@ class _Creation:
         self._zone = zone
         self._cid = f"{zone}/{args.mark.name()}"
         self._membership: Membership | None = None
-        self._inserted_at = 0.0
+        self._created_at = 0.0  # or found; by the monotonic clock
 
     def find_existing(self) -> Row | None:
         """One that came to its end is removed, and proven gone, before it is made again."""
@@ -73,6 +76,7 @@ class _Creation:
         if row.get("status") in _ENDED:
             self._parts.machines.delete(self._cid)
             return None
+        self._created_at = time.monotonic()
         return self._wait_until_running()
 
     def resolve(self) -> Row:
@@ -92,7 +96,8 @@ class _Creation:
             *spec.tags,
             *(tag for one in args.nics for tag in one.properties.get("tags", ())),
         )
-        labels = {**spec.labels, **marked(args.mark)}
+        placement, choice = self._placement(membership)
+        labels = {**spec.labels, **marked(args.mark), **choice}
         if membership:
             labels[GROUP] = group_label(membership.cid)
             tags = (*tags, *membership.security_groups)
@@ -108,7 +113,7 @@ class _Creation:
             "tags": {"items": list(dict.fromkeys(tags))},
             **({"serviceAccounts": [{"email": account, "scopes": scopes}]} if account else {}),
             **({"canIpForward": True} if spec.ip_forwarding else {}),
-            **self._placement(membership),
+            **placement,
         }
 
     def prepare(self, resolved: Row, undo: Undo) -> None:
@@ -123,20 +128,23 @@ class _Creation:
         except Refusal as error:
             raise self._say_group(error) from error
         require_marked(row, self._args.mark)
-        self._inserted_at = time.monotonic()
+        self._created_at = time.monotonic()
         if is_new:  # else it is another call's, which may have answered it
             undo.add(remove)
         return self._wait_until_running(row)
 
     def finish(self, row: Row, undo: Undo) -> Row:
-        """Of two members that chose one domain at the same time the younger goes. Those without numbers chose by a list
-        that may lag, so they look again when it shows whatever was there before them."""
-        membership = self._membership
-        if membership and membership.policy == "anti-affinity" and not undo.is_empty:
-            settings, members = self._client.settings, partial(self._members, membership)
-            if self._number() is None:
-                time.sleep(max(0.0, self._inserted_at + settings.settle_s - time.monotonic()))
-            require_kept_policy(_placed(row), membership, members, settings.state_timeout, settings.poll_s)
+        """A strict member beside another in its domain goes, whichever call under the mark made it."""
+        if not names_domain(row):
+            return row
+        membership = self._membership or self._parts.groups.membership(self._args.env)
+        if membership and membership.policy == "anti-affinity":
+            try:
+                self._parts.domains.require_alone(row, membership, self._number(), self._created_at)
+            except VMCreationFailed:
+                if undo.is_empty:
+                    undo.add(self._remove)
+                raise
         return row
 
     def _wait_until_running(self, row: Row | None = None) -> Row:
@@ -168,48 +176,25 @@ class _Creation:
             return GroupMissing(f"server group {membership.cid} is missing", why=error.why, remedy=remedy)
         return error
 
-    def _placement(self, membership: Membership | None) -> Row:
-        spec = self._args.spec
+    def _placement(self, membership: Membership | None) -> tuple[Row, dict[str, str]]:
+        """And labels that tell of it."""
+        spec, choice = self._args.spec, dict[str, str]()
         schedule: Row = {"onHostMaintenance": spec.on_host_maintenance, "automaticRestart": spec.automatic_restart}
         if membership is None or membership.group is None:
-            return {"scheduling": schedule}
+            return {"scheduling": schedule}, choice
         if membership.policy == HOST_POLICY:
             name = membership.group.removeprefix(NODES)
             schedule["nodeAffinities"] = [{"key": NODE_GROUP, "operator": "IN", "values": [name]}]
-            return {"scheduling": schedule}
+            return {"scheduling": schedule}, choice
         if membership.policy == "anti-affinity":
-            schedule["availabilityDomain"] = self._domain(membership)
-        return {
-            "scheduling": schedule,
-            "resourcePolicies": [f"{self._client.region}/resourcePolicies/{membership.group}"],
-        }
-
-    def _domain(self, membership: Membership) -> int:
-        """By the member's number, which is its own for life; without one, the first that no member shows."""
-        count = self._client.settings.availability_domains
-        number = self._number()
-        if number is not None:
-            return number % count + 1
-        taken = {_domain_word(row) for row in self._list_members(membership)}
-        free = [one for one in range(1, count + 1) if f"{self._zone}/{one}" not in taken]
-        if free:
-            return free[0]
-        raise NoPlacement(
-            f"server group {membership.cid} takes {count} members in {self._zone}",
-            why=f"its policy has {count} availability domains, and each has a member",
-            remedy="use fewer instances, more zones, or soft-anti-affinity",
-        )
+            domain, choice = self._parts.domains.choose(self._zone, membership, self._number())
+            schedule["availabilityDomain"] = domain
+        policies = [f"{self._client.region}/resourcePolicies/{membership.group}"]
+        return {"scheduling": schedule, "resourcePolicies": policies}, choice
 
     def _number(self) -> int | None:
         found = (self._args.env.get("bosh") or {}).get("server_group_member")
         return None if found is None else int(found)
-
-    def _members(self, membership: Membership) -> list[PlacedVm]:
-        return [_placed(row) for row in self._list_members(membership) if _domain_word(row)]
-
-    def _list_members(self, membership: Membership) -> list[Row]:
-        """Domains are those of one zone, so another that does not answer hinders nothing."""
-        return self._parts.machines.placed_members(self._zone, membership.cid, str(membership.group))
 
     def _own_disks(self, image: str) -> list[Row]:
         spec, settings, types = self._args.spec, self._client.settings, f"{self._client.project}/zones/{self._zone}"
@@ -284,14 +269,3 @@ class _Creation:
 def _disks(args: Args) -> Json:
     ephemeral = f"{_DEVICE}{args.mark.name()}-{EPHEMERAL}" if args.spec.ephemeral_disk_size_gb else None
     return {"system": "/dev/sda", "ephemeral": ephemeral}
-
-
-def _domain_word(row: Row) -> str | None:
-    """The one that the cloud shows, or that the VM was made with."""
-    asked = (row.get("scheduling") or {}).get("availabilityDomain")
-    return domain_of(row) or (f"{cid_of(row).partition('/')[0]}/{asked}" if asked else None)
-
-
-def _placed(row: Row) -> PlacedVm:
-    word, cid = str(_domain_word(row)), cid_of(row)
-    return PlacedVm(cid, f"availability domain {word}", (str(row.get("creationTimestamp")), cid), is_checked=False)

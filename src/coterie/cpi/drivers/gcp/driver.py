@@ -68,7 +68,7 @@ class GcpCpi(Cpi):
         self.networks = networks = Subnetworks(client)
         self.vm_factory = VmFactory(client, groups, machines, stemcells, networks, waits)
         self.objects = Objects(client, groups, machines, disks, stemcells, networks).table()
-        self.checks = Checks(client, groups, machines, stemcells)
+        self.checks = Checks(client, groups, machines, stemcells, networks)
         self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
 
     def capabilities(self) -> Capabilities:

@@ -3,9 +3,10 @@ lists are filtered by label, or by name where a kind has no labels; one that str
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from coterie.cpi.contract import CloudObject, Kind, Mark
+from coterie.cpi.contract import Changed, CloudObject, Kind, Mark, opt_out_reason
 from coterie.cpi.drivers.gcp.client import Client, Refusal, RowsPage
 from coterie.cpi.drivers.gcp.disks import Disks, users
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, Machines, host_of, node_group_of, state_of
@@ -59,7 +60,7 @@ class Objects:
             "network": self._describe_network,
         }
         self._delete: Mapping[Kind, Callable[[str], None]] = {
-            "vm": machines.delete,
+            "vm": self._delete_vm,
             "disk": disks.delete,
             "snapshot": disks.delete_snapshot,
             "image": stemcells.delete,
@@ -82,6 +83,15 @@ class Objects:
             is_gone=lambda row: row.get("status") in _GONE,
             marking="atomic" if kind in _LABELLED else "name",
         )
+
+    def _delete_vm(self, cid: str) -> None:
+        """For cleanup. Google deletes a VM's own disks with it, so a word on one of them keeps the VM."""
+        for part in (BOOT, EPHEMERAL):
+            row = self._client.get(self._client.zonal("disks", f"{cid}-{part}"))
+            kept = opt_out_reason(labels_of(row), time.time()) if row else None
+            if kept:
+                raise Changed(f"disk {cid}-{part} of VM {cid} is kept", why=kept, remedy="remove that, then repeat")
+        self._machines.delete(cid)
 
     def _read(self, kind: Kind, cid: str) -> Row | None:
         client = self._client

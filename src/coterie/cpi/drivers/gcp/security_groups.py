@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, SecurityRule
+from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, SecurityGroup, SecurityRule, read_rules
 from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.machines import Machines
@@ -80,6 +80,17 @@ class Firewalls:
         rows = self.client.list_all("firewalls", self._collection(), filter=f"name eq {prefix}.*")
         return [row for row in rows if str(row["name"]).startswith(prefix)]
 
+    def list_names(self) -> set[str]:
+        """Of all firewall rules of ours: those of security groups, and the records of server groups."""
+        prefix = director_prefix(self.client.director_uuid)
+        return {str(row["name"]) for start in (_PREFIX, "cg-") for row in self.list_rows(f"{start}{prefix}-")}
+
+    def rule_names(self, group: SecurityGroup) -> set[str]:
+        """The firewall rules that a security group of ours consists of."""
+        cid, rules = self._name(group.name, self.client.settings.default_network), read_rules(group.rules or ())
+        closed = {f"{cid}-{_DENY_OUT}"} if any(rule.direction == "egress" for rule in rules) else set()
+        return {cid, *closed, *(_rule_name(cid, rule) for rule in rules)}
+
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
         if len(rules) > _RULES:
             raise NotSupported(f"a security group has {len(rules)} rules", remedy=f"use at most {_RULES}")
@@ -139,8 +150,7 @@ class Firewalls:
         text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
             self._write({**self._deny(f"{cid}-{_DENY_OUT}", cid), **text})
-        digest = hashlib.sha256(str(rule).encode()).hexdigest()[:_DIGEST]
-        body = {**self._body(f"{cid}-{digest}", cid, rule.direction.upper()), **text, "priority": _ALLOWED}
+        body = {**self._body(_rule_name(cid, rule), cid, rule.direction.upper()), **text, "priority": _ALLOWED}
         self._write(body | _write_rule(rule))
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
@@ -262,6 +272,10 @@ def _network_of(row: Mapping[str, Any]) -> str:
 
 def _group_of(row: Row) -> str:
     return str(row["name"])[:_LENGTH]
+
+
+def _rule_name(cid: str, rule: SecurityRule) -> str:
+    return f"{cid}-{hashlib.sha256(str(rule).encode()).hexdigest()[:_DIGEST]}"
 
 
 def _write_rule(rule: SecurityRule) -> Row:

@@ -8,6 +8,7 @@ server group has is written on a disabled firewall rule of the same name; one wi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
@@ -17,6 +18,7 @@ from coterie.cpi.contract import (
     GroupView,
     InvalidCall,
     Mark,
+    SecurityGroup,
     is_adopted,
     read_group_cid,
 )
@@ -68,6 +70,19 @@ class Groups:
             for one in record.security_groups:
                 found[one] = (*found.get(one, ()), record.cid)
         return found
+
+    def count_missing_rules(self, groups: Sequence[Mapping[str, Any]]) -> int:
+        """How many firewall rules are still to be created for these server groups, as `Needs` has them: those of their
+        security groups, and one for each group's record."""
+        wanted, unnamed = set[str](), 0
+        for group in groups:
+            asked = list(map(SecurityGroup.of_wire, group.get("security_groups") or ()))
+            wanted |= {name for one in asked if not one.adopt for name in self.firewalls.rule_names(one)}
+            if asked and group.get("cid"):
+                wanted.add(str(group["cid"]))
+            elif asked:
+                unnamed += 1
+        return unnamed + len(wanted - self.firewalls.list_names()) if wanted else unnamed
 
     def membership(self, env: Mapping[str, Mapping[str, object]]) -> Membership | None:
         """Of the group that a new VM joins, whose records alone are read."""

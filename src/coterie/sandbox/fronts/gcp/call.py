@@ -19,7 +19,8 @@ _LONGEST_WAIT_S = 120.0
 class Settings:
     """How the front behaves; `coterie sandbox serve --set NAME=VALUE` sets them. `operation_s`: how long operations
     take. `wait_s`: how long `wait` blocks at most. `list_lag_s`: how late lists show what is new. `throttle`: whether
-    calls over the rate are refused. `policies`: how many resource policies a region takes."""
+    calls over the rate are refused. `policies`: how many resource policies a region takes; `firewalls`: how many
+    firewall rules the project takes."""
 
     operation_s: float = 0.0
     wait_s: float = _LONGEST_WAIT_S
@@ -27,6 +28,7 @@ class Settings:
     address_prefix: str = "10.0.0.0/8"
     bucket: str = "stemcells"
     policies: int = 100
+    firewalls: int = 100
     throttle: bool = False
 
 

@@ -181,7 +181,8 @@ class Compute:
         raise not_found(f"projects/{self._front.project}/{call.path}")
 
     def get_projects(self, call: Call) -> Reply:
-        quota = {"metric": "FIREWALLS", "limit": 100.0, "usage": float(len(list(self._front.shelf.every("firewalls"))))}
+        used, limit = len(list(self._front.shelf.every("firewalls"))), float(self._front.settings.firewalls)
+        quota = {"metric": "FIREWALLS", "limit": limit, "usage": float(used)}
         row = {"kind": "compute#project", "id": "4242424242", "name": self._front.project, "quotas": [quota]}
         return Reply(200, row)
 
@@ -291,6 +292,8 @@ class Compute:
 
     def _new_firewalls(self, call: Call) -> Row:
         self._check_firewall(call.body)
+        if len(list(self._front.shelf.every("firewalls"))) >= self._front.settings.firewalls:
+            raise over_quota("FIREWALLS", float(self._front.settings.firewalls), "global")
         network = call.body.get("network") or "global/networks/default"
         self._front.require(self._front.path_of(network))
         row: Row = {"network": self._front.link(self._front.path_of(network))}
@@ -337,6 +340,13 @@ class Compute:
             "region": region,
             "_inner": made.id,
         }
+
+    def testIamPermissions_subnetworks(self, call: Call) -> Reply:
+        """What was granted on the subnetwork itself."""
+        one = self._front.require(call.path.rpartition("/")[0])
+        return Reply(
+            200, {"permissions": [each for each in call.body["permissions"] if each in one.facts.get("granted", ())]}
+        )
 
     # -- instances --
 
