@@ -48,7 +48,8 @@ test-vsphere-new: $(VENV)/.tested ## the vSphere driver on the newest simulator 
 	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q -m "not openstack and not incus" -k vsphere \
 	  tests/cpi/drivers/vsphere tests/cpi/test_conformance.py
 
-INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/cpi/drivers/test_fencing.py tests/cleanup/accidents
+INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/cpi/drivers/test_fencing.py \
+         tests/cleanup/accidents tests/bosh/test_incus_program.py
 
 test-incus: $(VENV)/.tested ## against real Incus clusters of three members, one for each worker: brings them up (Debian, root), runs the tests, takes them down
 	$(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" $(INCUS)
@@ -59,8 +60,10 @@ demo-real: $(VENV)/.tested ## a deployment on real machines: a three-member Incu
 bench-incus: $(VENV)/.tested ## 30 machines made and deleted, against a bare loop of the same calls
 	PYTHONPATH=.:tests/cpi $(BIN)/python -m tests.peers.incus run $(BIN)/python bench/incus.py
 
-test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go
+test-bosh: $(VENV)/.tested ## the BOSH release with the real bosh CLI and agent; needs Go; as root on a real Incus cluster, too
 	bosh=$$(tests/peers/bosh/build) && COTERIE_BOSH=$$bosh $(BIN)/pytest -n 0 -v tests/deploy/test_bosh_cli.py tests/deploy/test_create_env.py
+	[ "$$(id -u)" != 0 ] || COTERIE_BOSH=$$(tests/peers/bosh/build) $(BIN)/python -m tests.peers.incus run \
+	  $(BIN)/pytest -n 0 -v tests/deploy/test_create_env_incus.py
 
 test-packages: $(VENV)/.tested ## the Debian package installed on a view of this machine (as root), the chart read by helm; needs Go
 	@wanted=""; \

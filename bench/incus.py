@@ -20,6 +20,7 @@ from tests.peers.incus.cluster import MEMBERS, NETWORK, POOL
 from tests.requests.site import group, manifest
 
 from coterie.conductor.process import Conductor
+from coterie.cpi.contract import EVERY_SOURCE
 
 GROUPS = ("a", "b", "c")
 
@@ -79,7 +80,14 @@ def _ours(bed: IncusBed, folder: Path, nodes: int, parallel: int) -> float:
     text = text.replace("max_in_flight: 50", f"max_in_flight: {parallel}").replace("canaries: 1", "canaries: 0")
     with placed(folder, bed) as place:
         place.conductor.drain()
-        place.conductor = Conductor(place.ledger, "bench", state_folder=place.folder, workers=32, per_cloud=parallel)
+        place.conductor = Conductor(
+            place.ledger,
+            "bench",
+            state_folder=place.folder,
+            workers=32,
+            per_cloud=parallel,
+            credential_sources=(EVERY_SOURCE,),
+        )
         place.conductor.start()
         began = time.monotonic()
         place.deploy(text)

@@ -58,6 +58,7 @@ class Environment:
     certificate: tuple[Path, Path]
     stemcell: str = "1"
     disk_mb: int = 1024
+    formats: tuple[str, ...] = ("sandbox",)
 
     def create(self) -> str:
         return self._run("create-env")
@@ -163,13 +164,16 @@ class Environment:
         if self.cloud.format:
             manifest = official_stemcells.manifest(self.cloud.format)
         else:
-            manifest |= {"stemcell_formats": ["sandbox"], "operating_system": "ubuntu-jammy"}
+            manifest |= {"stemcell_formats": list(self.formats), "operating_system": "ubuntu-jammy"}
         manifest |= {"api_version": 3, "version": self.stemcell, "sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}
         text = io.StringIO()
         YAML().dump(manifest, text)
         image = self.folder / "image"
-        image.write_bytes(f"image {self.stemcell}".encode())
+        self.write_image(image)
         return _tarball(self.folder / f"stemcell-{self.stemcell}.tgz", {"stemcell.MF": text.getvalue()}, image)
+
+    def write_image(self, path: Path) -> None:
+        path.write_bytes(f"image {self.stemcell}".encode())
 
     def _empty_release(self) -> Path:
         file = self.folder / "nothing.tgz"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import pytest
@@ -90,6 +91,22 @@ def test_what_waited_too_long_has_to_come_again() -> None:
         {"ok": False, "later": True},
         {"ok": True, "id": "x", "made": True},
     ]
+
+
+def test_a_handler_of_all_changes_answers_for_each_of_those_in_time() -> None:
+    now = time.time()
+    old, new = ({**CHANGE, "until": now - 1}, {**CHANGE, "until": now + 60})
+    seen: list[Json] = []
+
+    def place(changes: Sequence[Json]) -> list[Created | CpiError]:
+        seen.extend(changes)
+        return [Created("x", True), GroupMissing("gone", remedy="make it")]
+
+    driver = Driver(create_x)
+    answers = driver.writer.apply_together(place, [new, old, new])
+    assert seen == [new, new]
+    assert answers[:2] == [{"ok": True, "id": "x", "made": True}, {"ok": False, "later": True}]
+    assert isinstance(revive(answers[2]["error"]), GroupMissing)
 
 
 def test_a_submitter_comes_again_until_it_is_served() -> None:

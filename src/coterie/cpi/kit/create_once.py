@@ -91,6 +91,8 @@ Hold = Callable[[], None]
 """To be called right before each write: reading may have taken longer than the writer's lease."""
 Handler = Callable[[Json, Hold], Created]
 """Applies one change as the only writer of its domain."""
+BatchHandler = Callable[[Sequence[Json]], Sequence[Created | CpiError]]
+_LATER = {"ok": False, "later": True}
 
 
 class SingleWriter(Generic[E]):
@@ -139,16 +141,29 @@ class SingleWriter(Generic[E]):
             if time.monotonic() < enough and time.time() < change["until"]:
                 outcomes.append(self._apply_one(handlers[change["kind"]], domain, change))
             else:
-                outcomes.append({"ok": False, "later": True})
+                outcomes.append(dict(_LATER))
         return outcomes
+
+    def apply_together(self, handler: BatchHandler, changes: Sequence[Json]) -> list[Json]:
+        """The same where one handler takes all changes at once. It writes to the ledger only, so it holds no lease: it
+        counts for nothing once the domain is another's."""
+        now = time.time()
+        answers = iter(handler([change for change in changes if now < change["until"]]))
+        return [self._outcome(next(answers)) if now < change["until"] else dict(_LATER) for change in changes]
 
     def _apply_one(self, handler: Handler, domain: str, change: Json) -> Json:
         try:
-            return {"ok": True, **handler(change, lambda: self._coordinator.hold(domain)).outcome()}
+            return self._outcome(handler(change, lambda: self._coordinator.hold(domain)))
         except self._refusal as error:
-            return {"ok": False, "error": self._translate(error).facts()}
+            return self._outcome(self._translate(error))
         except CpiError as error:
-            return {"ok": False, "error": error.facts()}
+            return self._outcome(error)
+
+    def _outcome(self, answer: Created | CpiError) -> Json:
+        if isinstance(answer, Created):
+            return {"ok": True, **answer.outcome()}
+        error = self._translate(answer) if isinstance(answer, self._refusal) else answer
+        return {"ok": False, "error": error.facts()}
 
 
 def create_if_absent(

@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from peers.incus_bed import IncusBed
+from peers.incus_bed import CLUSTER, IncusBed
 from tests.cpi.drivers.incus.test_incus_guests import facts, get, machine
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import SecurityGroup
 
-WEB = {"direction": "ingress", "protocol": "tcp", "ports": "80", "cidr": "10.78.0.0/16"}
-OURS = {"action": "allow", "state": "enabled", "protocol": "tcp", "source": "10.78.0.0/16", "destination_port": "80"}
+GUESTS = CLUSTER.guests
+HERE = f"{GUESTS}.0.0/16"
+WEB = {"direction": "ingress", "protocol": "tcp", "ports": "80", "cidr": HERE}
+OURS = {
+    "action": "allow",
+    "state": "enabled",
+    "protocol": "tcp",
+    "source": HERE,
+    "destination_port": "80",
+}
 
 
 def shown(lab: Lab, group: str) -> list[Any]:
@@ -27,7 +35,7 @@ def shown(lab: Lab, group: str) -> list[Any]:
         [OURS, {**OURS, "action": "drop", "source": ""}],
         [{**OURS, "state": "disabled"}],
         [{**OURS, "source_port": "1-2"}],
-        [{**OURS, "source": "10.79.0.0/16,10.78.0.1-10.78.0.2", "destination_port": "81,82"}],
+        [{**OURS, "source": f"10.79.0.0/16,{GUESTS}.0.1-{GUESTS}.0.2", "destination_port": "81,82"}],
         [{**OURS, "destination": "10.79.0.0/16"}],
     ],
     ids=["drop", "disabled", "source port", "lists", "both ends"],

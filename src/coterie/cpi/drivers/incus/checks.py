@@ -10,6 +10,7 @@ from coterie.cpi.contract import CheckItem, CpiError, Needs, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Row
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.placement import Members
+from coterie.cpi.drivers.incus.properties import MACHINE
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
 from coterie.cpi.kit.check_items import (
     group_items,
@@ -40,6 +41,7 @@ class Checks:
         return [
             rights,
             run_check("storage", self._storage),
+            *self._machines(),
             run_check("azs", lambda: self._azs(needs)),
             *self._hosts(needs),
             run_check("quotas", lambda: self._quotas(needs)),
@@ -82,6 +84,19 @@ class Checks:
         if row["driver"] == "dir":
             detail += ": it enforces no sizes unless its file system has project quotas"
         return CheckItem("storage", True, detail)
+
+    def _machines(self) -> Iterator[CheckItem]:
+        """Where VMs are to be virtual machines, whether any member runs these."""
+        if self.client.settings.default_type == MACHINE:
+            yield run_check("virtual machines", self._run_machines)
+
+    def _run_machines(self) -> CheckItem:
+        names = [str(row["server_name"]) for row in self.members.rows() if row["status"] == "Online"]
+        able = [name for name in names if self.members.can_run(name, MACHINE)]
+        if able:
+            return CheckItem("virtual machines", True, f"run on {', '.join(able)}")
+        remedy = "install QEMU on members with KVM and vhost_vsock, or set properties.default_type to container"
+        return CheckItem("virtual machines", False, "no member that answers runs virtual machines", remedy)
 
     def _azs(self, needs: Needs) -> CheckItem:
         groups = self.members.groups()

@@ -1,13 +1,14 @@
-"""Creating a VM: everything that can be refused is refused first; then the one writer of its server group chooses a
-member of the cluster and reserves it by creating the instance there; then it gets its settings, and starts.
+"""Creating a VM: everything that can be refused is refused first; then a member of the cluster is chosen and reserved,
+and one request creates the instance there, with its mark and its settings, and starts it.
 
 The name of an instance follows from its mark and is unique in the cluster, so that a create that arrives late makes no
-second one. The settings hold secrets and a change waits in the ledger: so they come after the reservation."""
+second one. The settings hold secrets and the writer of a group reads from the ledger: so they are no part of its
+work."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -31,35 +32,36 @@ from coterie.cpi.drivers.incus.marks import (
     is_unread,
     mark_config,
     mark_of,
-    of_address,
     user_config,
 )
-from coterie.cpi.drivers.incus.placement import Members, choose
-from coterie.cpi.drivers.incus.properties import VmSpec
+from coterie.cpi.drivers.incus.placement import Members, Seat
+from coterie.cpi.drivers.incus.properties import MACHINE, VmSpec
+from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, compact_json
-from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
 from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
 from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.cpi.kit.waits import Overdue
-from coterie.slotted import dataclass, replace
+from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
 _STRICT = ("anti-affinity", "affinity", "host-affinity")
 _IN_SIGHT_S = 10.0  # a creation shows its instance at once, long before it is through
 _ROOT_MIB = 1024
+# a small disk with what SETTINGS holds, for guests without Incus's own agent: its label is `cidata`
+_SETTINGS_DISK = {"settings": {"type": "disk", "source": "cloud-init:config"}}
 _OTHER_CALL_S = 5.0
 _RESTS_S = (0.1, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`change`: what the writer gets, without secrets. `macs`: by the networks' labels."""
+    """`wish`: what the choice of a member depends on, without secrets. `body`: of the request that creates it."""
 
     membership: Membership | None
-    change: Json
-    macs: Mapping[str, str]
+    wish: Json
+    body: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class VmFactory:
     groups: Groups
     disks: Disks
     stemcells: Stemcells
-    writer: SingleWriter[Refusal]
+    reservations: Reservations
 
     def create(self, args: Args) -> VmCreated:
         creation = _Creation(self, args)
@@ -81,72 +83,7 @@ class VmFactory:
         except CpiError as error:
             raise creation.explain_left(error) from error
         macs = {label: (args.networks[label].get("ip"), mac) for label, mac in creation.macs().items()}
-        return VmCreated(str(row["name"]), answer_networks(args.networks, macs), {"system": "/", "ephemeral": None})
-
-    def place_once(self, change: Json, hold: Hold) -> Created:
-        """Applies a change as the one writer of its group: the members' places are read now, whatever state they are
-        in. The answer is the operation that creates the instance, or empty where another call began it."""
-        name, profile, policy = str(change["body"]["name"]), change["profile"], change["policy"]
-        if self.machines.read(name):
-            return Created("", False)
-        self._require_free(change["addresses"])
-        taken = [str(row["location"]) for row in self.groups.profiles.instances(profile)] if policy else []
-        allowed = self.groups.profiles.hosts_of(profile) if policy == "host-affinity" else None
-        places = self.members.places(change["cpu"], change["memory"], change["group"], change["pins"])
-        doubt: Refusal | None = None
-        while True:
-            try:
-                member = choose(policy, places, taken, allowed)
-            except NoPlacement:
-                if doubt:
-                    raise doubt from None
-                raise
-            hold()
-            try:
-                return Created(self._reserve(name, member, change["body"]), True)
-            except Refusal as error:
-                if look_after(error, partial(self.machines.read, name)):
-                    return Created("", False)
-                if error.http_status < 500:
-                    raise
-                # the member fell silent; under the name of the next try nothing can come of this one
-                doubt = error
-                places = [replace(one, why_not=error.why) if one.name == member else one for one in places]
-
-    def _require_free(self, addresses: Mapping[str, str]) -> None:
-        """Incus compares addresses on one member only. Those on silent members are not known."""
-        for ip, network in addresses.items():
-            rows = self.client.rows("look for an address", "/instances", of_address(ip, network))
-            if rows:
-                raise InvalidCall(
-                    f"address {ip} of network {network} is taken",
-                    why=f"instance {rows[0]['name']} has it",
-                    remedy="delete that instance, or use another address",
-                )
-
-    def _reserve(self, name: str, member: str, body: Json) -> str:
-        """Until the instance can be seen: the next choice must count it."""
-        query = {"target": member} if self.members.is_clustered() else {}
-        _, operation = self.client.change(f"create instance {name}", "POST", "/instances", body, **query)
-
-        def look() -> bool | None:
-            if self.machines.read(name):
-                return True
-            found = self.client.ask("read the operation", f"/operations/{operation}") or {}
-            if found.get("status") in ("Failure", "Cancelled"):
-                status = int(found.get("status_code") or 400)
-                raise Refusal(f"create instance {name}", status, str(found.get("err")), changes=True, is_over=True)
-            return None
-
-        try:
-            self.machines.waits.until(f"instance {name} being visible", look, _IN_SIGHT_S)
-        except (OutcomeUnknown, Refusal):
-            raise
-        except CpiError as error:
-            remedy = "look for it by its mark"
-            raise OutcomeUnknown(f"{name} was begun, and cannot be seen", why=str(error), remedy=remedy) from error
-        self.members.count_in(member)
-        return operation
+        return VmCreated(str(row["name"]), answer_networks(args.networks, macs), creation.disk_hints())
 
 
 class _Creation:
@@ -156,6 +93,7 @@ class _Creation:
         self._parts = parts
         self._args = args
         self._name = args.mark.name()
+        self._type = args.spec.type or parts.client.settings.default_type
         self._is_ours = False
 
     def find_existing(self) -> Row | None:
@@ -167,42 +105,31 @@ class _Creation:
         parts, args, spec = self._parts, self._args, self._args.spec
         membership = parts.groups.server.membership(args.env)
         image = args.stemcell_cid
-        parts.stemcells.require(image)
+        parts.stemcells.require(image, self._type)
+        parts.disks.require_type(args.disk_cids, self._type)
         group = spec.cluster_group or parts.client.settings.default_cluster_group
         parts.members.names_of(group)
-        change = {
-            "kind": "vm",
-            "body": self._body(membership, image),
+        parts.members.require_free(self._addresses(), self._name)
+        wish = {
+            "name": self._name,
             "profile": profile_of(membership.cid) if membership else "",
             "policy": membership.policy if membership else None,
             "group": group,
             "pins": parts.disks.locations(args.disk_cids),
             "cpu": spec.cpu,
             "memory": spec.memory,
-            "addresses": self._addresses(),
+            "type": self._type,
         }
-        return Resolved(membership, change, self.macs())
+        return Resolved(membership, wish, self._body(membership, image))
 
     def prepare(self, resolved: Resolved, undo: Undo) -> None:
         """The instance is all that is created."""
 
     def boot(self, resolved: Resolved, undo: Undo) -> Row:
-        parts, membership = self._parts, resolved.membership
-        key = membership.cid if membership and membership.policy else self._name
         try:
-            made = parts.writer.submit("place", key, resolved.change)
+            row = self._create(resolved, undo)
         except CpiError as error:
-            raise self._explain(error, membership) from error
-        self._is_ours = made.new
-        if made.new:
-            undo.add(lambda: parts.machines.delete(self._name))
-        try:
-            row = parts.machines.await_creation(self._name, made.cid)
-        except Refusal as error:
-            undo.clear()
-            raise self._ended(error) from error
-        if row is None:
-            raise VMCreationFailed(f"instance {self._name} came to nothing", remedy="repeat", retryable=True)
+            raise self._explain(error, resolved.membership) from error
         if is_unread(row):
             undo.clear()
             raise OutcomeUnknown(
@@ -215,6 +142,60 @@ class _Creation:
             raise InvalidCall(f"instance {self._name} exists and is not ours", remedy="have its owner delete it")
         return row
 
+    def _create(self, resolved: Resolved, undo: Undo) -> Row:
+        """On the first member that answers. Under the name of the next try nothing can come of an earlier one."""
+        parts, silent, seats = self._parts, dict[str, str](), list[Seat]()
+        doubt: Refusal | None = None
+        operation = ""
+        while True:
+            try:
+                seat = parts.reservations.take(resolved.wish, silent)
+            except NoPlacement:
+                if doubt:
+                    raise doubt from None
+                raise
+            if seat is None:
+                break
+            seats.append(seat)
+            try:
+                operation = self._begin(seat.member, resolved.body)
+                self._is_ours = True
+                undo.add(lambda: parts.machines.delete(self._name))
+                break
+            except Refusal as error:
+                if look_after(error, partial(parts.machines.read, self._name)):
+                    break
+                if error.http_status < 500:
+                    parts.reservations.seats.release(seat)
+                    raise
+                doubt, silent[seat.member] = error, error.why
+        row, failure = self._await_end(operation, undo)
+        for seat in seats:
+            parts.reservations.seats.release(seat)
+        if row is None:
+            why = failure.why if failure else "another call began it"
+            raise VMCreationFailed(
+                f"Incus could not create {self._name}", why=why, remedy="repeat", retryable=not failure
+            )
+        return row
+
+    def _begin(self, member: str, body: Json) -> str:
+        parts = self._parts
+        query = {"target": member} if parts.members.is_clustered() else {}
+        return parts.client.change(f"create instance {self._name}", "POST", "/instances", body, **query)[1]
+
+    def _await_end(self, operation: str, undo: Undo) -> tuple[Row | None, Refusal | None]:
+        """Incus removes by itself what it could not create; what it could not start stays."""
+        machines = self._parts.machines
+        try:
+            return machines.await_creation(self._name, operation), None
+        except Refusal as error:
+            row = machines.read(self._name)
+            if (row and self._is_ours) or (row is None and error.is_over):
+                return row, error
+            undo.clear()
+            raise OutcomeUnknown(error.what, why=error.why, remedy="look for it by its mark") from error
+
     def finish(self, vm: Row, undo: Undo) -> Row:
         """Repeatable: also for one that an interrupted call left."""
         row = vm if self._is_ours else self._await_other_call()
@@ -222,7 +203,6 @@ class _Creation:
             if row["status"] == "Running":
                 return row
             try:
-                self._parts.machines.configure(self._name, {SETTINGS: self._settings()})
                 self._parts.machines.start(self._name)
                 return vm
             except Refusal as error:
@@ -270,6 +250,14 @@ class _Creation:
             retryable=error.retryable,
         )
 
+    @property
+    def _is_machine(self) -> bool:
+        return self._type == MACHINE
+
+    def disk_hints(self) -> Json:
+        """The ephemeral disk is a share of the system's."""
+        return {"system": "/dev/sda" if self._is_machine else "/", "ephemeral": None}
+
     def macs(self) -> dict[str, str]:
         """Of a static address the MAC follows, so that no neighbour has a wrong one in mind."""
         return {
@@ -285,7 +273,8 @@ class _Creation:
             **mark_config(args.mark),
             **{address_key(ip): network for ip, network in self._addresses().items()},
             "limits.cpu": str(spec.cpu),
-            **({"limits.memory": f"{spec.memory}MiB"} if settings.memory_limits else {}),
+            **({"limits.memory": f"{spec.memory}MiB"} if settings.memory_limits or self._is_machine else {}),
+            SETTINGS: self._settings(),
             "boot.autostart": "false",  # else a VM that was replaced comes back with its member
         }
         if membership and membership.policy in _STRICT:
@@ -295,11 +284,12 @@ class _Creation:
             root["size"] = f"{(spec.root_disk or _ROOT_MIB) + spec.ephemeral_disk}MiB"
         return {
             "name": self._name,
-            "type": "container",
+            "type": self._type,
             "source": {"type": "image", "fingerprint": image},
+            "start": True,
             "profiles": [*spec.profiles, *([profile_of(membership.cid)] if membership else ())],
             "config": config,
-            "devices": {"root": root, **self._nics(membership)},
+            "devices": {"root": root, **(_SETTINGS_DISK if self._is_machine else {}), **self._nics(membership)},
         }
 
     def _addresses(self) -> dict[str, str]:
@@ -363,7 +353,7 @@ class _Creation:
             vm_name=self._name,
             networks=agent_networks(args.networks, dict(self.macs())),
             requested_networks=args.networks,
-            disks={"system": "/", "ephemeral": None},
+            disks=self.disk_hints(),
             env=args.env,
             cloud=settings.agent,
         ).document()
@@ -375,12 +365,6 @@ class _Creation:
                 if self._parts.groups.profiles.read(profile_of(membership.cid)) is None:
                     return group_missing(membership.cid)
         return error
-
-    def _ended(self, error: Refusal) -> CpiError:
-        """Incus removes by itself what it could not create."""
-        if error.is_over and self._parts.machines.read(self._name) is None:
-            return VMCreationFailed(f"Incus could not create {self._name}", why=error.why, remedy=error.remedy)
-        return OutcomeUnknown(error.what, why=error.why, remedy="look for it by its mark")
 
     def _not_started(self, error: Refusal) -> CpiError:
         if error.is_over:

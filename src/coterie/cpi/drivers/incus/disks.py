@@ -3,6 +3,7 @@ its disks are. One that no VM ever had is empty, so it is made anew beside the V
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,14 @@ from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import ATTACHED, mark_config, mark_of, of_mark, user_config
 from coterie.cpi.drivers.incus.placement import Members, choose
-from coterie.cpi.drivers.incus.properties import read_disk_spec
+from coterie.cpi.drivers.incus.properties import CONTAINER, MACHINE, read_disk_spec
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
 from coterie.cpi.kit.disks import disk_missing, require_detached, require_size
 from coterie.slotted import dataclass
 
+# of virtual machines block devices, of containers directories
+_CONTENT = {CONTAINER: "filesystem", MACHINE: "block"}
+_BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_incus_"
 STORE = "/var/vcap/store"
 _SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas")
 _MIB = {"": 1 / 2**20, "B": 1 / 2**20, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 2**20}
@@ -43,6 +47,7 @@ class Disks:
             "size": size_mb,
             "member": vm["location"] if vm else None,
             "group": group,
+            "type": spec.type or (str(vm["type"]) if vm else self.client.settings.default_type),
         }
         return self.writer.submit("disk", mark.intent, change).cid
 
@@ -55,7 +60,8 @@ class Disks:
         places = self.members.places(0, 0, change["group"], [change["member"]] if change["member"] else [])
         member = choose(None, places, ())
         hold()
-        self._create_volume(pool, mark.name(), member, {"size": f"{change['size']}MiB", **mark_config(mark)})
+        config = {"size": f"{change['size']}MiB", **mark_config(mark)}
+        self._create_volume(pool, mark.name(), member, config, _CONTENT[change["type"]])
         self.members.count_in(member)
         return Created(f"{pool}:{mark.name()}", True)
 
@@ -96,22 +102,28 @@ class Disks:
         if not copies:
             raise disk_missing(disk_cid[:80])
         row = copies[0]
+        _require_type(row, str(vm["type"]))
         if vm_cid not in users(row):
             require_detached(disk_cid, users(row))
             row = self._bring_to(row, copies, vm)
         self._note_attached(row)
-        path = ""
+        name, device = _device_name(row), dict[str, str]()
 
         def attach(machine: Row) -> bool:
-            nonlocal path
+            nonlocal device
             devices = machine["devices"]
-            device = next((one for one in devices.values() if _is_of(one, row)), None)
-            path = device["path"] if device else _free_path(devices)
-            devices[row["name"]] = {"type": "disk", "pool": row["pool"], "source": row["name"], "path": path}
-            return device is None
+            known = next((one for one in devices.values() if _is_of(one, row)), None)
+            device = known or {"type": "disk", "pool": row["pool"], "source": row["name"]}
+            if known is None and vm["type"] == CONTAINER:
+                device["path"] = _free_path(devices)
+            devices.setdefault(name, device)
+            return known is None
 
         self._edit_vm(f"attach disk {disk_cid}", vm_cid, attach)
-        return {"path": path, "id": str(row["name"]), "volume_id": str(row["name"])}
+        volume = str(row["name"])
+        if vm["type"] == CONTAINER:
+            return {"path": device["path"], "id": volume, "volume_id": volume}
+        return {"path": f"{_BY_ID}{name}", "id": f"incus_{name}", "volume_id": volume}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         self.machines.require_read(vm_cid)
@@ -169,6 +181,10 @@ class Disks:
         found = self.client.ask("list snapshots", f"{_volume_path(row)}/snapshots", **_target(row)) or ()
         return [str(one).partition("?")[0].rpartition("/")[2] for one in found]
 
+    def require_type(self, disk_cids: Sequence[str], type_: str) -> None:
+        for cid in disk_cids:
+            _require_type(self.require(cid), type_)
+
     def locations(self, disk_cids: Sequence[str]) -> list[str]:
         """Members that a VM with these disks must be on; empty disks come to it, shared ones are everywhere."""
         rows = [self.require(cid) for cid in disk_cids]
@@ -200,15 +216,16 @@ class Disks:
             there = [one for one in copies if one["location"] == member]
             new = there[0] if there else {**row, "location": member}
             if not there:
+                content = str(row["content_type"])
                 config = {key: value for key, value in row["config"].items() if not key.startswith("volatile.")}
-                self._create_volume(str(row["pool"]), str(row["name"]), str(member), config)
+                self._create_volume(str(row["pool"]), str(row["name"]), str(member), config, content)
         for one in copies:
             if one.get("location") != new.get("location"):
                 self._delete_volume(one)
         return new
 
-    def _create_volume(self, pool: str, name: str, member: str, config: Mapping[str, str]) -> None:
-        body = {"name": name, "type": "custom", "content_type": "filesystem", "config": config}
+    def _create_volume(self, pool: str, name: str, member: str, config: Mapping[str, str], content: str) -> None:
+        body = {"name": name, "type": "custom", "content_type": content, "config": config}
         query = {"target": member} if self.members.is_clustered() and not self._is_shared(pool) else {}
         try:
             self.client.run(f"create volume {name}", "POST", _path(pool), body, **query)
@@ -287,6 +304,20 @@ def _is_empty(row: Row) -> bool:
 
 def _is_of(device: Mapping[str, Any], row: Row) -> bool:
     return (device.get("type"), device.get("pool"), device.get("source")) == ("disk", row["pool"], row["name"])
+
+
+def _require_type(row: Row, type_: str) -> None:
+    content = str(row.get("content_type"))
+    if content != _CONTENT[type_]:
+        raise CpiError(
+            f"disk {cid_of(row)} has content {content}, and a {type_} takes {_CONTENT[type_]} only",
+            remedy="create the disk for a VM of its type, or set `type` in the disk's cloud_properties",
+        )
+
+
+def _device_name(row: Row) -> str:
+    """Incus makes the disk's serial in a virtual machine from it, which has room for 14 characters."""
+    return f"d-{hashlib.sha256(str(row['name']).encode()).hexdigest()[:12]}"
 
 
 def _free_path(devices: Mapping[str, Mapping[str, Any]]) -> str:

@@ -33,8 +33,9 @@ from coterie.cpi.drivers.incus.create_vm import VmFactory
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.objects import Objects
-from coterie.cpi.drivers.incus.placement import Members
+from coterie.cpi.drivers.incus.placement import Members, Seats
 from coterie.cpi.drivers.incus.properties import CLOUD, DISK, NETWORK, VM, read_settings, read_vm_spec
+from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.drivers.incus.server_groups import Groups
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
@@ -67,11 +68,13 @@ class IncusCpi(Cpi):
         waits = Waits(settings.state_timeout, settings.poll_s)
         self.writer = writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
         members = Members(client)
-        self.machines = machines = Machines(client, members, waits)
+        seats = Seats(cloud, client, runtime.parts)
+        self.machines = machines = Machines(client, members, seats, waits)
         self.groups = groups = Groups(client, members, machines, Parts(runtime.parts))
         self.disks = disks = Disks(client, members, machines, writer)
         self.stemcells = stemcells = Stemcells(client)
-        self.vm_factory = VmFactory(client, members, machines, groups, disks, stemcells, writer)
+        self.reservations = Reservations(client, members, groups.profiles, seats, writer)
+        self.vm_factory = VmFactory(client, members, machines, groups, disks, stemcells, self.reservations)
         self.objects = Objects(client, groups, machines, disks, stemcells).table()
         self.checks = Checks(client, members, groups, disks, self.objects.markings)
         self.profile = Profile(
@@ -95,7 +98,7 @@ class IncusCpi(Cpi):
                 },
             ),
         )
-        self.handlers: Mapping[str, Handler] = {"vm": self.vm_factory.place_once, "disk": disks.create_once}
+        self.handlers: Mapping[str, Handler] = {"disk": disks.create_once}
 
     def capabilities(self) -> Capabilities:
         return self.profile.capabilities
@@ -220,4 +223,6 @@ class IncusCpi(Cpi):
         self.objects.delete_object(kind, cid, expected)
 
     def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
+        if changes and changes[0]["kind"] == "vm":  # those of a domain are of one kind
+            return self.writer.apply_together(self.reservations.place, changes)
         return self.writer.apply(self.handlers, domain, changes)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable, VMNotFound
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import UNREAD, is_unread, user_config
-from coterie.cpi.drivers.incus.placement import Members
+from coterie.cpi.drivers.incus.placement import Members, Seats
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import read_requirements
 from coterie.cpi.kit.waits import Waits
@@ -22,11 +22,12 @@ _TIMEOUT_S = 3.0
 class Machines:
     client: Client
     members: Members
+    seats: Seats
     waits: Waits
 
     def read(self, cid: str) -> Row | None:
         """Where its member is silent only the list has it, with the status Error."""
-        if not cid or not all(one.isalnum() or one == "-" for one in cid):
+        if not _is_name(cid):
             return None
         try:
             found: Row | None = self.client.ask(f"read instance {cid}", f"/instances/{cid}")
@@ -86,24 +87,27 @@ class Machines:
 
     def delete(self, cid: str) -> None:
         """Volumes stay. What another call does with the instance meanwhile is waited for."""
-        refusal: Refusal | None = None
+        is_settled = False
 
         def attempt() -> bool | None:
-            nonlocal refusal
+            nonlocal is_settled
             row = self.read(cid)
             if row is None:
                 return True
+            if not is_settled:
+                self.seats.settle(row)
+                is_settled = True
             try:
                 if row["status"] not in ("Stopped", "Error"):
                     self._change_state(cid, "stop", "Stopped")
                     row = {**row, "status": "Stopped"}
                 self.client.run(f"delete {cid}", "DELETE", f"/instances/{cid}")
+                return True
             except Refusal as error:
                 if error.is_missing:
                     return True
                 if not self.operations_of(cid) and self._is_final(row, error):
                     raise
-                refusal = error
             return None
 
         self.waits.until(f"the deletion of {cid}", attempt)
@@ -115,12 +119,14 @@ class Machines:
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
         config = user_config(metadata)
+        try:
+            if config and _is_name(cid):
+                self.client.run(f"configure {cid}", "PATCH", f"/instances/{cid}", {"config": config})
+                return
+        except Refusal:
+            self.require_read(cid)
+            raise
         self.require_read(cid)
-        self.configure(cid, config)
-
-    def configure(self, cid: str, config: Mapping[str, str]) -> None:
-        if config:
-            self.client.run(f"configure {cid}", "PATCH", f"/instances/{cid}", {"config": dict(config)})
 
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
         """Sizes are free; only the largest member limits them."""
@@ -164,3 +170,7 @@ class Machines:
             row = self.await_idle(cid)
             if row is None or row["status"] != wanted:
                 raise error
+
+
+def _is_name(cid: str) -> bool:
+    return bool(cid) and all(one.isalnum() or one == "-" for one in cid)

@@ -3,16 +3,22 @@ here, and reserves the place by creating the instance there. The choice is a pur
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+import threading
+from collections.abc import Collection, Mapping, Sequence
 
-from coterie.cpi.contract import InvalidCall, NoPlacement, Unavailable
+from coterie.cpi.contract import InvalidCall, Mark, NoPlacement, PartRecords, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
+from coterie.cpi.drivers.incus.marks import address_key, of_address
+from coterie.cpi.drivers.incus.properties import CONTAINER
 from coterie.cpi.kit.lookups import LookupCache
+from coterie.ids import INTENT_LENGTH
 from coterie.slotted import dataclass, field
 
 _KEEP_S = 30.0
 _RECENT_S = 3.0  # Incus itself takes longer to notice that a member is silent
 _MIB = 2**20
+_RUNS_MACHINES = "qemu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +63,66 @@ def _refusal(policy: str | None, place: Place, taken: Collection[str], allowed: 
 
 
 @dataclass(frozen=True, slots=True)
+class Seat:
+    """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice."""
+
+    profile: str
+    name: str
+    member: str
+    until: float
+
+    @property
+    def note(self) -> str:
+        return f"{self.until:.3f} {self.name} {self.member}"
+
+    @staticmethod
+    def of_note(profile: str, note: str) -> Seat:
+        until, name, member = note.split(" ", 2)
+        return Seat(profile, name, member, float(until))
+
+
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """Those of groups, recorded in the ledger, where the next writer finds them."""
+
+    cloud: str
+    client: Client
+    records: PartRecords
+
+    def record(self, seat: Seat) -> None:
+        self.records.intend(self._mark(seat.profile), "vm", seat.note)
+
+    def release(self, seat: Seat) -> None:
+        """Its create has ended, or was never sent, or its instance is seen."""
+        if seat.profile:
+            self.records.withdraw(self._mark(seat.profile), "vm", seat.note)
+
+    def list_of(self, profile: str) -> list[Seat]:
+        return [Seat.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
+
+    def settle(self, row: Row) -> None:
+        """For an instance that goes: the create that brought it here cannot bring it again; a second one could, whose
+        seat lasts longer."""
+        for profile in row.get("profiles") or ():
+            here = [seat for seat in self.list_of(str(profile)) if seat.name == row["name"]]
+            here = [seat for seat in here if seat.member == row.get("location")]
+            for seat in sorted(here, key=lambda one: one.until)[:1]:
+                self.release(seat)
+
+    def _mark(self, profile: str) -> Mark:
+        """That of no object: only here it is looked for."""
+        place = f"{self.cloud}/{self.client.settings.project}/{profile}"
+        return Mark(self.client.director_uuid, hashlib.sha256(place.encode()).hexdigest()[:INTENT_LENGTH])
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     """The members of the cluster, or the one server where there is no cluster."""
 
     client: Client
     cache: LookupCache = field(default_factory=lambda: LookupCache(_KEEP_S))
     recent: LookupCache = field(default_factory=lambda: LookupCache(_RECENT_S))
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self) -> list[Row]:
         """Where there is no cluster, one row in the form of a member's."""
@@ -95,7 +155,9 @@ class Members:
             )
         return known[group]
 
-    def places(self, cpu: int, memory: int, group: str | None, pins: Collection[str]) -> list[Place]:
+    def places(
+        self, cpu: int, memory: int, group: str | None, pins: Collection[str], type_: str = CONTAINER
+    ) -> list[Place]:
         """Every member, with the reason why it is no candidate. `pins`: members that have disks of the VM."""
         of_group, loads = self.names_of(group), self._loads()
         found = []
@@ -109,7 +171,7 @@ class Members:
             elif row["status"] != "Online":
                 why_not = f"it is {str(row['status']).lower()}"
             else:
-                why_not = self._lack(name, cpu, memory)
+                why_not = self._lack(name, cpu, memory, type_)
             found.append(Place(name, cpu, memory, loads.get(name, 0), why_not))
         return found
 
@@ -127,17 +189,27 @@ class Members:
 
         return self.cache.get(f"size {name}", look)[0]
 
+    def can_run(self, name: str, type_: str) -> bool:
+        """Every server of Incus runs containers."""
+        if type_ == CONTAINER:
+            return True
+        query = {"target": name} if self.is_clustered() else {}
+        found = self.cache.get(f"drivers {name}", lambda: [self.client.ask(f"read server {name}", "", **query)])
+        return _RUNS_MACHINES in str(found[0]["environment"].get("driver")).split(" | ")
+
     def resolve_hosts(self, words: Sequence[str]) -> list[str]:
         """Members by name, and those of cluster groups that are written @group."""
         groups = self.groups() if any(one.startswith("@") for one in words) else {}
         found = [name for one in words for name in (groups.get(one[1:], []) if one.startswith("@") else [one])]
         return list(dict.fromkeys(found))
 
-    def _lack(self, name: str, cpu: int, memory: int) -> str:
-        """Containers share their host, so only what is larger than the whole member fits nowhere."""
+    def _lack(self, name: str, cpu: int, memory: int, type_: str) -> str:
+        """Members are overcommitted, so only what is larger than the whole member fits nowhere."""
         try:
             has_cpu, has_memory = self.size(name)
-        except Unavailable as error:
+            if not self.can_run(name, type_):
+                return "it runs no virtual machines"
+        except (Refusal, Unavailable) as error:
             return str(error)
         if cpu > has_cpu:
             return f"it has {has_cpu} CPUs to share"
@@ -148,12 +220,31 @@ class Members:
         loads = self._loads()
         loads[name] = loads.get(name, 0) + 1
 
+    def require_free(self, addresses: Mapping[str, str], name: str) -> None:
+        """Incus compares addresses on one member only. Those on silent members are not known, those of some seconds
+        ago count as of now. `addresses`: each with its network. `name`: of the VM that they are for."""
+        for ip, network in addresses.items():
+            key = address_key(ip)
+            if any((row.get("config") or {}).get(key) == network for row in self._instances()):
+                rows = self.client.rows("look for an address", "/instances", of_address(ip, network))
+                holders = [str(row["name"]) for row in rows if row["name"] != name]
+                if holders:
+                    raise InvalidCall(
+                        f"address {ip} of network {network} is taken",
+                        why=f"instance {holders[0]} has it",
+                        remedy="delete that instance, or use another address",
+                    )
+
+    def _instances(self) -> Sequence[Row]:
+        with self.lock:  # one look for all creates that wait
+            return self.recent.get("instances", lambda: self.client.rows("list instances", "/instances"))
+
     def _loads(self) -> dict[str, int]:
         """How many VMs each member has, as far as this process knows; of equal places it decides."""
 
         def look() -> list[dict[str, int]]:
             loads: dict[str, int] = {}
-            for row in self.client.rows("list instances", "/instances"):
+            for row in self._instances():
                 loads[str(row.get("location"))] = loads.get(str(row.get("location")), 0) + 1
             return [loads]
 

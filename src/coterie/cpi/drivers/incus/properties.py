@@ -12,6 +12,7 @@ from coterie.cpi.kit.readers import readers_of, size, text, whole
 from coterie.slotted import dataclass, field
 
 SOCKET = "/var/lib/incus/unix.socket"
+CONTAINER, MACHINE = "container", "virtual-machine"  # types of instances
 _OURS = ("user.coterie-", "user.user-data", "boot.autostart", "limits.cpu", "limits.memory", "volatile.")
 
 
@@ -27,6 +28,7 @@ class Settings:
     server_cert: str | None = None
     project: str = "default"
     storage_pool: str = "default"
+    default_type: str = CONTAINER
     default_cluster_group: str | None = None
     default_network: str | None = None
     default_security_groups: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class VmSpec:
 
     cpu: int
     memory: int
+    type: str | None = None
     root_disk: int | None = None
     ephemeral_disk: int = 0
     cluster_group: str | None = None
@@ -62,6 +65,7 @@ class VmSpec:
 class DiskSpec:
     storage_pool: str | None = None
     cluster_group: str | None = None
+    type: str | None = None
 
 
 def read_settings(properties: Mapping[str, Any]) -> Settings:
@@ -106,6 +110,7 @@ CLOUD = Form(
     readers_of(
         Settings,
         url=_read_url,
+        default_type=readers.one_of(CONTAINER, MACHINE),
         policies=readers.some_of(*POLICIES),
         cpu_ratio=whole(1, 100),
         retries=whole(0, 100),
@@ -115,15 +120,22 @@ CLOUD = Form(
     secret=True,
     public=frozenset(
         {"socket", "url", "project", "storage_pool", "default_cluster_group", "default_network", "policies", "keep"}
-        | {"default_security_groups"}
+        | {"default_security_groups", "default_type"}
     ),
     example={"socket": SOCKET, "default_network": "NETWORK"},
 )
 VM = Form(
-    readers_of(VmSpec, cpu=size, memory=size, root_disk=size, ephemeral_disk=whole(0), config=_read_config),
+    readers_of(
+        VmSpec,
+        cpu=size,
+        memory=size,
+        type=readers.one_of(CONTAINER, MACHINE),
+        root_disk=size,
+        ephemeral_disk=whole(0),
+        config=_read_config,
+    ),
     needed={"cpu": "give a number of CPUs", "memory": "give MiB"},
     example={"cpu": 1, "memory": 512},
-    unsupported={"type": ("only system containers are made; virtual machines are not tested", "leave it out")},
 )
-DISK = Form({"storage_pool": text, "cluster_group": text})
+DISK = Form({"storage_pool": text, "cluster_group": text, "type": readers.one_of(CONTAINER, MACHINE)})
 NETWORK = Form({"network": text, "parent": text, "security_groups": readers.texts}, example={"network": "NETWORK"})

@@ -72,9 +72,15 @@ class Stemcells:
         row: Row | None = self.client.ask(f"read image {cid}", f"{_PATH}/{cid}") if cid.isalnum() else None
         return row if row and row["fingerprint"] == cid else None
 
-    def require(self, cid: str) -> None:
-        if self.read(cid) is None:
+    def require(self, cid: str, type_: str) -> None:
+        row = self.read(cid)
+        if row is None:
             raise StemcellNotFound(f"image {cid[:80]} is not there", remedy="upload the stemcell again")
+        if row.get("type") not in (None, type_):
+            raise InvalidCall(
+                f"image {cid[:12]} is a {row['type']}, the VM is to be a {type_}",
+                remedy="use another stemcell, or set `type` in the VM's cloud_properties",
+            )
 
     def _upload(self, path: Path, first: bytes, properties: Mapping[str, str], mark: Mark) -> None:
         """Of two calls at once Incus refuses one: then the other's image counts."""

@@ -43,7 +43,7 @@ def test_nothing_is_needed_on_the_machine_of_a_member() -> None:
     [
         ({"cpu": 1}, "memory"),
         ({"cpu": 0, "memory": 64}, "cpu"),
-        ({"cpu": 1, "memory": 64, "type": "virtual-machine"}, "type"),
+        ({"cpu": 1, "memory": 64, "type": "pod"}, "type"),
         ({"cpu": 1, "memory": 64, "config": {"boot.autostart": "true"}}, "config"),
         ({"cpu": 1, "memory": 64, "config": {"user.coterie-director": "x"}}, "config"),
     ],
