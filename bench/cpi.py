@@ -1,8 +1,10 @@
 """What one CPI call costs: `info`, `has_vm`, `create_vm`, `delete_vm`, by the program alone and with the core process,
-beside `python3 -I -S -c pass` in the same run: medians of CPU and wall time, and their ratios to those of the bare
-interpreter. With the core process its own CPU is told apart. The first call of all, which makes the ledger, is printed
-once. Then the same with the driver of AWS, whose cloud runs in this process, and what loading botocore costs. Asserts
-nothing; the cloud's calls are counted in `cpi_calls`.
+on the sandbox and on AWS, Azure and Google Cloud, whose simulated clouds run in this process.
+
+The drivers take turns, call by call, so that they are measured under the same load: the least CPU time of the program
+and its ratio to the sandbox's, the medians of CPU and wall time; with the core process its own CPU is told apart.
+Before it what the bare interpreter costs, and what loading a driver and its vendor's library costs. The first call,
+which makes the ledger, is printed once. Asserts nothing; the cloud's calls are counted in `cpi_calls`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,55 +31,81 @@ from coterie.sandbox.datacenter import open_datacenter
 from coterie.sandbox.fronts.aws.server import Server
 
 ROUNDS = 15
+_CLIENT = "botocore.session.Session().create_client('ec2', region_name='eu-central-1')"
+_CREDENTIAL = "azure.identity.ClientSecretCredential"
 IMPORTS = {
+    "import coterie.cpi.drivers.sandbox": "import coterie.cpi.drivers.sandbox.driver",
     "import coterie.cpi.drivers.aws": "import coterie.cpi.drivers.aws.driver",
-    "and a client of botocore": "import coterie.cpi.drivers.aws.driver, botocore.session; "
-    "botocore.session.Session().create_client('ec2', region_name='eu-central-1')",
+    "and a client of botocore": f"import coterie.cpi.drivers.aws.driver, botocore.session; {_CLIENT}",
+    "import coterie.cpi.drivers.azure": "import coterie.cpi.drivers.azure.driver",
+    "and azure-identity": f"import coterie.cpi.drivers.azure.driver, azure.identity; {_CREDENTIAL}",
+    "import coterie.cpi.drivers.gcp": "import coterie.cpi.drivers.gcp.driver",
+    "and google-auth": "import coterie.cpi.drivers.gcp.driver, google.oauth2.service_account",
 }
 SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sandbox": ({"cpu": 1, "ram_mb": 64, "disk_mb": 64, "zone": "z1"}, {}),
     "aws": ({"instance_type": "t3.nano", "availability_zone": "z1"}, {"subnet": "subnet-z1"}),
+    "azure": ({"instance_type": "Standard_B1s"}, {}),
+    "gcp": ({"machine_type": "f1-micro", "zone": "z1"}, {}),
 }
 SCRUBBED = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 Ask = Callable[[str, list[Any]], Any]
 
 
+@dataclass
+class Bench:
+    """One driver with its cloud. `core`: the process id of its core process while one runs."""
+
+    driver: str
+    cpi: str
+    stemcell: str
+    core: int = 0
+
+
 def main() -> None:
-    bare = _measure(lambda n: _run([sys.executable, "-I", "-S", "-c", "pass"], b""))
-    print(f"{'python3 -I -S -c pass':<34} {_told(bare, bare)}")
-    for what, words in IMPORTS.items():
-        cost = _measure(lambda n, words=words: _run([sys.executable, "-c", words], b""))
-        print(f"{what:<34} {_told(cost, bare)}")
-    for driver in ("sandbox", "aws"):
-        with tempfile.TemporaryDirectory() as name, _cloud(driver, Path(name)) as properties:
-            _bench(driver, Path(name), properties, bare)
+    bare = _measure([lambda n: _run([sys.executable, "-I", "-S", "-c", "pass"], b"")])[0]
+    print(f"{'python3 -I -S -c pass':<36} {_told(bare, bare)}")
+    costs = _measure([lambda n, words=words: _run([sys.executable, "-c", words], b"") for words in IMPORTS.values()])
+    for what, cost in zip(IMPORTS, costs, strict=True):
+        print(f"{what:<36} {_told(cost, bare)}")
+    with ExitStack() as stack:
+        benches = []
+        for driver in SIZES:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            cpi = _installed(folder, driver, stack.enter_context(_cloud(driver, folder)))
+            made: list[str] = []
+            image = _request("create_stemcell", [str(folder / "image"), {}])
+            first = _once(lambda n, cpi=cpi, image=image, made=made: made.append(_result(_run([cpi], image))), 0)
+            print(f"{driver + ': first call, makes the ledger':<36} {_told([first], bare)}")
+            benches.append(Bench(driver, cpi, made[0]))
+        _table(benches, "alone")
+        for one in benches:
+            one.core = stack.enter_context(_core(Path(one.cpi).parent))
+        _table(benches, "core")
 
 
-def _bench(driver: str, folder: Path, properties: dict[str, Any], bare: tuple[float, float]) -> None:
-    cpi = _installed(folder, driver, properties)
-    made: list[str] = []
-    image = _request("create_stemcell", [str(folder / "image"), {}])
-    first = _once(lambda n: made.append(_result(_run([cpi], image))), 0)
-    print(f"{driver + ': first call, makes the ledger':<34} {_told(first, bare)}")
-    for mode in ("alone", "core"):
-        with _core(folder) if mode == "core" else _nothing() as core:
-            _table(driver, cpi, mode, made[0], bare, core)
-
-
-def _table(driver: str, cpi: str, mode: str, stemcell: str, bare: tuple[float, float], core: int | None) -> None:
-    vm = _ask(cpi, "create_vm", _vm(driver, f"{mode}-first", stemcell))[0]
-    doomed = [_ask(cpi, "create_vm", _vm(driver, f"{mode}-doomed-{n}", stemcell))[0] for n in range(ROUNDS)]
-    calls: dict[str, Callable[[int], list[Any]]] = {
-        "info": lambda n: [],
-        "has_vm": lambda n: [vm],
-        "create_vm": lambda n: _vm(driver, f"{mode}-{n}", stemcell),
-        "delete_vm": lambda n: [doomed[n]],
+def _table(benches: list[Bench], mode: str) -> None:
+    vms = [_ask(one.cpi, "create_vm", _vm(one.driver, f"{mode}-first", one.stemcell))[0] for one in benches]
+    doomed = [
+        [_ask(one.cpi, "create_vm", _vm(one.driver, f"{mode}-doomed-{n}", one.stemcell))[0] for n in range(ROUNDS)]
+        for one in benches
+    ]
+    calls: dict[str, Callable[[int, int], list[Any]]] = {
+        "info": lambda which, n: [],
+        "has_vm": lambda which, n: [vms[which]],
+        "create_vm": lambda which, n: _vm(benches[which].driver, f"{mode}-{n}", benches[which].stemcell),
+        "delete_vm": lambda which, n: [doomed[which][n]],
     }
     for method, arguments in calls.items():
-        before = _cpu_ms(core) if core else 0.0
-        cost = _measure(lambda n, method=method, arguments=arguments: _run([cpi], _request(method, arguments(n))))
-        own = f"   and {(_cpu_ms(core) - before) / ROUNDS:.1f} ms CPU in the core" if core else ""
-        print(f"{driver + ': ' + method + ', ' + mode:<34} {_told(cost, bare)}{own}")
+        before = [_cpu_ms(one.core) if one.core else 0.0 for one in benches]
+        costs = _measure([partial(_turn, one.cpi, method, partial(arguments, n)) for n, one in enumerate(benches)])
+        for one, cost, past in zip(benches, costs, before, strict=True):
+            own = f"   and {(_cpu_ms(one.core) - past) / ROUNDS:.1f} ms CPU in the core" if one.core else ""
+            print(f"{one.driver + ': ' + method + ', ' + mode:<36} {_told(cost, costs[0])}{own}")
+
+
+def _turn(cpi: str, method: str, arguments: Callable[[int], list[Any]], n: int) -> None:
+    _run([cpi], _request(method, arguments(n)))
 
 
 def _cpu_ms(process: int) -> float:
@@ -89,10 +120,17 @@ def _cloud(driver: str, folder: Path) -> Iterator[dict[str, Any]]:
     if driver == "sandbox":
         yield {"state": str(folder / "sandbox.db")}
         return
-    server = Server(open_account(open_datacenter(folder / "aws.db"), "bench"))
+    datacenter, waits = open_datacenter(folder / "cloud.db"), {"poll_s": 0.01, "settle_s": 1}
+    if driver == "aws":
+        server = Server(open_account(datacenter, "bench"))
+        keys = {"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"}
+        properties = {**keys, "endpoint": server.endpoint, "default_availability_zone": "z1"}
+    else:
+        serving = import_module(f"coterie.sandbox.fronts.{driver}.serving")
+        server = serving.open_server(datacenter, 0, serving.read_settings({}))
+        properties = serving.properties_of(server)
     server.start()
-    keys = {"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b"}
-    yield {**keys, "endpoint": server.endpoint, "default_availability_zone": "z1", "poll_s": 0.01, "settle_s": 1}
+    yield {**properties, **waits}
     server.close()
 
 
@@ -124,11 +162,6 @@ def _core(folder: Path) -> Iterator[int]:
         core.wait()
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
 def _vm(driver: str, agent: str, stemcell: str) -> list[Any]:
     size, network = SIZES[driver]
     env = {"bosh": {"group": "bosh-dep-web"}}
@@ -154,10 +187,13 @@ def _run(words: list[str], request: bytes) -> bytes:
     return subprocess.run(words, input=request, env=SCRUBBED, check=True, stdout=subprocess.PIPE).stdout
 
 
-def _measure(call: Callable[[int], object]) -> tuple[float, float]:
-    """Milliseconds of CPU in the started process, and on the wall."""
-    spent = [_once(call, n) for n in range(ROUNDS)]
-    return statistics.median(cpu for cpu, _ in spent), statistics.median(wall for _, wall in spent)
+def _measure(turns: list[Callable[[int], object]]) -> list[list[tuple[float, float]]]:
+    """Of each round of each of these, which take turns: milliseconds of CPU in the started process, and on the wall."""
+    spent: list[list[tuple[float, float]]] = [[] for _ in turns]
+    for n in range(ROUNDS):
+        for call, own in zip(turns, spent, strict=True):
+            own.append(_once(call, n))
+    return spent
 
 
 def _once(call: Callable[[int], object], n: int) -> tuple[float, float]:
@@ -168,9 +204,14 @@ def _once(call: Callable[[int], object], n: int) -> tuple[float, float]:
     return cpu * 1000, wall * 1000
 
 
-def _told(cost: tuple[float, float], bare: tuple[float, float]) -> str:
-    (cpu, wall), (least_cpu, least_wall) = cost, bare
-    return f"{cpu:>7.1f} ms CPU {cpu / least_cpu:>6.2f} ×   {wall:>7.1f} ms wall {wall / least_wall:>6.2f} ×"
+def _told(spent: list[tuple[float, float]], first: list[tuple[float, float]]) -> str:
+    """The ratio is that of the least CPU times: what load adds is no cost of the program."""
+    cpu, wall = (sorted(one) for one in zip(*spent, strict=True))
+    ratio = cpu[0] / min(one for one, _ in first)
+    return (
+        f"{cpu[0]:>7.1f} ms CPU {ratio:>6.2f} ×   median {statistics.median(cpu):>7.1f} ms CPU "
+        f"{statistics.median(wall):>8.1f} ms wall"
+    )
 
 
 if __name__ == "__main__":

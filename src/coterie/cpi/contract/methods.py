@@ -6,7 +6,7 @@ with one `mark`, a repeated create answers the first object and makes no second;
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -88,7 +88,7 @@ class Runtime:
     report: Callable[[str, str], None] = log_only
 
 
-class Cpi(ABC):
+class Cpi(metaclass=ABCMeta):
     """One configured cloud. Constructed as `Driver(cloud_name, properties, runtime)`; construction calls nothing."""
 
     cloud: str

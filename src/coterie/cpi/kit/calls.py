@@ -19,16 +19,28 @@ C = TypeVar("C", bound=Cpi)
 _REMEDY = "check the file or disk it names, then repeat"
 
 
+class ClassifiedRefusal(CpiError):
+    """What a cloud answered, inside its driver only. `kind`: the class of the contract that it is for callers."""
+
+    kind: type[CpiError]
+
+
+def translate(error: ClassifiedRefusal) -> CpiError:
+    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
+
+
 def translate_errors(refusal: type[E], translate: Callable[[E], CpiError]) -> Callable[[type[C]], type[C]]:
-    """A decorator for the class of a driver: whatever its contract methods raise leaves in the contract's words.
+    """A decorator for the class of a driver: what its contract methods raise, inherited ones included, leaves in the
+    contract's words.
 
     `refusal` is what the cloud answers; the driver's parts raise and catch it freely.
     """
     wrap = contract_errors(refusal, translate)
 
     def decorate(driver: type[C]) -> type[C]:
-        for name, method in list(vars(driver).items()):
-            if callable(method) and not name.startswith("_") and hasattr(Cpi, name):
+        for name, promised in vars(Cpi).items():
+            method = None if name.startswith("_") else getattr(driver, name)
+            if callable(method) and method is not promised:
                 setattr(driver, name, wrap(method))
         return driver
 

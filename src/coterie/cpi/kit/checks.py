@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from coterie.cpi.contract.errors import Changed, InvalidCall, NotSupported
+from coterie.cpi.contract.errors import Changed, InvalidCall, NotSupported, VMNotFound
 from coterie.cpi.contract.mark import Mark, read_group_cid
 from coterie.cpi.contract.types import KINDS, CloudObject, Expected, GroupMetadata, SecurityGroup
 
@@ -12,6 +12,10 @@ from coterie.cpi.contract.types import KINDS, CloudObject, Expected, GroupMetada
 def require_kind(kind: str) -> None:
     if kind not in KINDS:
         raise InvalidCall(f"there is no kind {kind!r}", remedy=f"use one of: {', '.join(KINDS)}")
+
+
+def vm_missing(cid: str) -> VMNotFound:
+    return VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
 
 
 def require_same(found: CloudObject, expected: Expected) -> None:

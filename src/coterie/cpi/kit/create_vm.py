@@ -73,6 +73,32 @@ class CreateVmArgs(Generic[Spec]):
         return [one for one in self.requests if one.type == "vip"]
 
 
+@dataclass(frozen=True, slots=True)
+class CreateVmCall:
+    """The arguments of create_vm, as they came."""
+
+    agent_id: str
+    stemcell_cid: str
+    cloud_properties: Json
+    networks: Networks
+    disk_cids: Sequence[str]
+    env: Json
+    mark: Mark
+
+    def read(self, read_spec: Callable[[Json], Spec], network: Form) -> CreateVmArgs[Spec]:
+        """`network`: the form of a network's cloud_properties."""
+        return CreateVmArgs(
+            self.agent_id,
+            self.stemcell_cid,
+            read_spec(self.cloud_properties),
+            self.networks,
+            read_networks(self.networks, network),
+            self.disk_cids,
+            self.env,
+            self.mark,
+        )
+
+
 class VmCreation(Protocol[Resolved, Vm]):
     """The steps of one create_vm, in their order. They raise `CpiError`s only; a driver's refusal is one too."""
 

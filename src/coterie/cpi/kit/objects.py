@@ -28,11 +28,10 @@ from coterie.cpi.contract import (
     Marking,
     NotSupported,
     SurveyPage,
-    VMNotFound,
     opt_out_reason,
 )
 from coterie.cpi.kit.call_limit import CallLimit
-from coterie.cpi.kit.checks import require_kind, require_same
+from coterie.cpi.kit.checks import require_kind, require_same, vm_missing
 from coterie.slotted import dataclass, replace
 
 R = TypeVar("R")
@@ -163,7 +162,7 @@ class ObjectTable:
         calls = self._kinds["vm"]
         row = calls.read(vm_cid, self._director)
         if row is None or calls.is_gone(row):
-            raise VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise vm_missing(vm_cid)
         return calls.owner(row) if calls.owner else None
 
     def _list_parts(self, found: CloudObject) -> Iterator[CloudObject]:

@@ -29,8 +29,9 @@ from coterie.cpi.contract import (
     Unavailable,
     read_rules,
 )
-from coterie.cpi.drivers.gcp.client import Client, Failed, Refusal, translate
+from coterie.cpi.drivers.gcp.client import Client, Failed, Refusal
 from coterie.cpi.drivers.gcp.machines import domain_of
+from coterie.cpi.kit.calls import translate
 from coterie.sandbox.fronts.gcp.call import Trick
 from coterie.sandbox.quotas import set_quota
 

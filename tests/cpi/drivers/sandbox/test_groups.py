@@ -192,7 +192,7 @@ def test_a_foreign_member_keeps_the_group(lab: Lab) -> None:
 
 def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     cid = lab.group()
-    look = lab.cpi._groups._require_empty
+    look = lab.cpi.groups._require_empty
     joined: list[str] = []
 
     def look_then_join(wanted: str) -> None:
@@ -200,7 +200,7 @@ def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypat
         if not joined:
             joined.append(lab.vm(cid))
 
-    monkeypatch.setattr(lab.cpi._groups, "_require_empty", look_then_join)
+    monkeypatch.setattr(lab.cpi.groups, "_require_empty", look_then_join)
     with pytest.raises(GroupInUse):
         lab.cpi.delete_server_group(cid)
     assert [member.vm_cid for member in lab.cpi.inspect_server_group(cid).members] == joined
@@ -208,7 +208,7 @@ def test_a_vm_that_joins_while_the_group_is_deleted_saves_it(lab: Lab, monkeypat
 
 def test_a_first_join_while_a_reserved_group_is_deleted_saves_it(lists: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     cid = lists.group(security_group_names=["web"])
-    look = lists.cpi._groups._require_empty
+    look = lists.cpi.groups._require_empty
     joined: list[str] = []
 
     def look_then_join(wanted: str) -> None:
@@ -216,7 +216,7 @@ def test_a_first_join_while_a_reserved_group_is_deleted_saves_it(lists: Lab, mon
         if not joined:
             joined.append(lists.vm(cid))
 
-    monkeypatch.setattr(lists.cpi._groups, "_require_empty", look_then_join)
+    monkeypatch.setattr(lists.cpi.groups, "_require_empty", look_then_join)
     with pytest.raises(GroupInUse):
         lists.cpi.delete_server_group(cid)
     view = lists.cpi.inspect_server_group(cid)

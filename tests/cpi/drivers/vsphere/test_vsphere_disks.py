@@ -228,5 +228,5 @@ def test_a_copy_that_was_cut_short_is_not_taken_for_a_whole_one(bed: VsphereBed,
 def size_mb(bed: VsphereBed, cid: str) -> int | None:
     cpi = bed.open()
     assert isinstance(cpi, VsphereCpi)
-    found = cpi._disks._find("snapshot", cid) or cpi._disks._find("disk", cid)
+    found = cpi.disks._find("snapshot", cid) or cpi.disks._find("disk", cid)
     return found.size_mb if found else None

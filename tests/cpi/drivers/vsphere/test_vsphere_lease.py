@@ -41,7 +41,7 @@ class PausingCpi(VsphereCpi):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.is_paused, self.resume = threading.Event(), threading.Event()
-        self.writer = PausingWriter(self.writer, self.is_paused, self.resume)
+        self.cluster_writer = PausingWriter(self.cluster_writer, self.is_paused, self.resume)
 
 
 def test_a_writer_whose_lease_has_ended_sends_nothing_and_loses_nothing(

@@ -37,13 +37,13 @@ class Checks:
 
     def run(self, needs: Needs) -> list[CheckItem]:
         try:
-            account = self.account()
+            identity = self.identity()
         except (Refusal, AuthenticationFailed, PrivilegeMissing) as error:
             if error.retryable:
                 raise
             return [CheckItem("credentials", False, str(error), error.remedy)]
         return [
-            CheckItem("credentials", True, f"account {account} in {self.client.settings.region}"),
+            CheckItem("credentials", True, identity),
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs)),
             run_check("privileges", self._privileges),
@@ -54,9 +54,10 @@ class Checks:
             *security_group_items(needs, self.groups.server.require_security_groups),
         ]
 
-    def account(self) -> str:
+    def identity(self) -> str:
         """Needs no right."""
-        return str(self.client.ask("read the account", "get_caller_identity", "sts")["Account"])
+        account = self.client.ask("read the account", "get_caller_identity", "sts")["Account"]
+        return f"account {account} in region {self.client.settings.region}"
 
     def _azs(self, needs: Needs) -> CheckItem:
         rows = self.client.ask("list zones", "describe_availability_zones")["AvailabilityZones"]

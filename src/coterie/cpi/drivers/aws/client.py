@@ -17,6 +17,7 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown,
 from coterie.cpi.drivers.aws.properties import Settings
 from coterie.cpi.kit.ca_file import CaFile
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.http import AnswerLost, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.local_credentials import require_source
 
@@ -71,8 +72,8 @@ _CODES: Mapping[str, tuple[type[CpiError], str]] = {
 }
 
 
-class Refusal(CpiError):
-    """AWS's refusal by its code. Inside the driver only: `translate` gives it its class of the contract."""
+class Refusal(ClassifiedRefusal):
+    """AWS's refusal by its code."""
 
     def __init__(self, what: str, aws_code: str, text: str, *, changes: bool, status: int = 400) -> None:
         self.aws_code = aws_code
@@ -86,10 +87,6 @@ class Refusal(CpiError):
     @property
     def is_missing(self) -> bool:
         return self.aws_code.endswith((".NotFound", ".Unknown", ".Unavailable"))
-
-
-def translate(error: Refusal) -> CpiError:
-    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
 
 
 @contextmanager

@@ -24,11 +24,19 @@ from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_b
 from coterie.cpi.drivers.aws.disks import volume_body
 from coterie.cpi.drivers.aws.machines import Machines, ended
 from coterie.cpi.drivers.aws.networks import Addresses
-from coterie.cpi.drivers.aws.properties import HOST_POLICY, VmSpec, VolumeSpec
+from coterie.cpi.drivers.aws.properties import HOST_POLICY, NETWORK, VmSpec, VolumeSpec, read_vm_spec
 from coterie.cpi.drivers.aws.server_groups import GONE, Groups, list_instances
 from coterie.cpi.drivers.aws.tags import marked, of_mark, tagged, user_tags, with_mark
 from coterie.cpi.kit.agent_settings import AgentSettings
-from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm, group_by_nic
+from coterie.cpi.kit.create_vm import (
+    CreateVmArgs,
+    CreateVmCall,
+    NetworkRequest,
+    Undo,
+    answer_networks,
+    create_vm,
+    group_by_nic,
+)
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
@@ -70,7 +78,8 @@ class VmFactory:
     machines: Machines
     addresses: Addresses
 
-    def create(self, args: Args) -> VmCreated:
+    def create(self, call: CreateVmCall) -> VmCreated:
+        args = call.read(read_vm_spec, NETWORK)
         creation = _Creation(self, args)
         with look_before_failing(creation.find_live):
             row, resolved = create_vm(creation)

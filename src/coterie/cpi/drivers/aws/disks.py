@@ -145,17 +145,14 @@ class Disks:
         if tags:
             self.client.change(f"describe {disk_cid}", "create_tags", Resources=[disk_cid], Tags=tag_list(tags))
 
-    def resize(self, disk_cid: str, new_size_mb: int) -> None:
-        self.update(disk_cid, new_size_mb, {})
-
     def update(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place: size up, type, iops, throughput."""
-        given, spec = cloud_properties or {}, read_disk_spec(cloud_properties or {})
+        spec = read_disk_spec(cloud_properties)
         disk = self.require(disk_cid)
         require_growth(disk_cid, int(disk["Size"]), new_size_mb)
         require_detached(disk_cid, users(disk))
         body: Json = {"Size": gib(new_size_mb)} if gib(new_size_mb) != int(disk["Size"]) else {}
-        if given.get("type") and spec.type != disk.get("VolumeType"):
+        if cloud_properties.get("type") and spec.type != disk.get("VolumeType"):
             body["VolumeType"] = spec.type
         for key, value in (("Iops", spec.iops), ("Throughput", spec.throughput)):
             if value and value != disk.get(key):

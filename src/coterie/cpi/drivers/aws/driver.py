@@ -1,210 +1,69 @@
-"""The driver of AWS: composed from its parts, each contract method handed to one of them."""
+"""The driver of AWS: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    CheckItem,
-    CloudObject,
-    Cpi,
-    DiskHint,
-    Expected,
-    Forms,
-    GroupMetadata,
-    GroupView,
-    Json,
-    Kind,
-    Mark,
-    Needs,
-    NetworkCreated,
-    Networks,
-    Runtime,
-    SurveyPage,
-    VmCreated,
-)
+from coterie.cpi.contract import Capabilities, Forms, Runtime
 from coterie.cpi.drivers.aws.checks import Checks
-from coterie.cpi.drivers.aws.client import Client, Refusal, translate
+from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.create_vm import VmFactory
 from coterie.cpi.drivers.aws.disks import Disks
 from coterie.cpi.drivers.aws.machines import Machines
 from coterie.cpi.drivers.aws.networks import Addresses, Subnets
 from coterie.cpi.drivers.aws.objects import Objects
-from coterie.cpi.drivers.aws.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings, read_vm_spec
+from coterie.cpi.drivers.aws.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings
 from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
 from coterie.cpi.drivers.aws.server_groups import DOMAINS, GROUPS_PER_REGION, LIMITS, Groups
 from coterie.cpi.drivers.aws.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
-from coterie.cpi.kit.create_once import Handler, SingleWriter
-from coterie.cpi.kit.create_vm import CreateVmArgs, read_networks
+from coterie.cpi.kit.calls import translate, translate_errors
+from coterie.cpi.kit.composed import ComposedCpi
+from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
-from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
+from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("aws-raw", "aws-light")
 
 
 @translate_errors(Refusal, translate)
-class AwsCpi(Cpi):
+class AwsCpi(ComposedCpi):
     """EC2 and EBS of one account and region. Its properties are those of `properties.Settings`."""
 
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
-        client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
+        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         parts = Parts(runtime.parts)
         waits = Waits(settings.state_timeout, settings.poll_s)
         writer = SingleWriter(self, "aws", runtime.coordinator, settings.settle_s, Refusal, translate)
         groups = Groups(client, parts, waits)
         machines = Machines(client, waits)
+        disks = Disks(client, machines, writer, waits)
+        stemcells = Stemcells(client, waits)
         subnets = Subnets(client, Ec2SecurityGroups(client, parts, waits), writer, waits)
-        self.client = client
-        self.writer = writer
-        self.groups = groups
-        self.machines = machines
-        self.disks = disks = Disks(client, machines, writer, waits)
-        self.stemcells = stemcells = Stemcells(client, waits)
-        self.networks = subnets
-        self.vm_factory = VmFactory(client, groups, machines, Addresses(client, machines))
-        self.objects = Objects(client, groups, machines, disks, stemcells).table()
-        self.checks = Checks(client, groups)
-        self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
-        self.handlers: Mapping[str, Handler] = {
-            "network": subnets.create_once,
-            "snapshot": disks.create_snapshot_once,
-        }
-
-    def capabilities(self) -> Capabilities:
-        return self.profile.capabilities
-
-    def info(self) -> Json:
-        return self.profile.info()
-
-    def ping(self) -> str:
-        return self.profile.ping()
-
-    def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        return self.checks.run(needs or Needs())
-
-    def identity(self) -> str | None:
-        return f"account {self.checks.account()} in region {self.client.settings.region}"
-
-    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        return self.stemcells.create(image_path, cloud_properties or {}, env or {}, mark)
-
-    def delete_stemcell(self, stemcell_cid: str) -> None:
-        self.stemcells.delete(stemcell_cid)
-
-    def create_vm(
-        self,
-        agent_id: str,
-        stemcell_cid: str,
-        cloud_properties: Json,
-        networks: Networks,
-        disk_cids: Sequence[str],
-        env: Json,
-        *,
-        mark: Mark,
-    ) -> VmCreated:
-        spec, requests = read_vm_spec(cloud_properties), read_networks(networks, NETWORK)
-        return self.vm_factory.create(
-            CreateVmArgs(agent_id, stemcell_cid, spec, networks, requests, disk_cids, env, mark)
+        objects = Objects(client, groups, machines, disks, stemcells).table()
+        super().__init__(
+            cloud,
+            properties,
+            runtime,
+            profile=Profile(_FORMATS, _capabilities(settings, objects)),
+            checks=Checks(client, groups),
+            stemcells=stemcells,
+            vm_factory=VmFactory(client, groups, machines, Addresses(client, machines)),
+            machines=machines,
+            disks=disks,
+            networks=subnets,
+            groups=groups,
+            objects=objects,
+            writer=writer,
+            handlers={"network": subnets.create_once, "snapshot": disks.create_snapshot_once},
         )
-
-    def delete_vm(self, vm_cid: str) -> None:
-        self.machines.delete(vm_cid)
-
-    def has_vm(self, vm_cid: str) -> bool:
-        return self.machines.exists(vm_cid)
-
-    def vm_owner(self, vm_cid: str) -> str | None:
-        return self.objects.vm_owner(vm_cid)
-
-    def reboot_vm(self, vm_cid: str) -> None:
-        self.machines.reboot(vm_cid)
-
-    def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
-        self.machines.set_metadata(vm_cid, metadata)
-
-    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
-        return self.machines.smallest_fit(requirements)
-
-    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
-        return self.disks.create(size_mb, cloud_properties or {}, vm_cid, mark)
-
-    def delete_disk(self, disk_cid: str) -> None:
-        self.disks.delete(disk_cid)
-
-    def has_disk(self, disk_cid: str) -> bool:
-        return self.disks.exists(disk_cid)
-
-    def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
-        return self.disks.attach(vm_cid, disk_cid)
-
-    def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
-        self.disks.detach(vm_cid, disk_cid)
-
-    def get_disks(self, vm_cid: str) -> list[str]:
-        return self.machines.list_disks(vm_cid)
-
-    def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
-        self.disks.set_metadata(disk_cid, metadata)
-
-    def resize_disk(self, disk_cid: str, new_size_mb: int) -> None:
-        self.disks.resize(disk_cid, new_size_mb)
-
-    def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
-        self.disks.update(disk_cid, new_size_mb, cloud_properties or {})
-        return None
-
-    def snapshot_disk(self, disk_cid: str, metadata: Mapping[str, Any], *, mark: Mark) -> str:
-        return self.disks.snapshot(disk_cid, metadata, mark)
-
-    def delete_snapshot(self, snapshot_cid: str) -> None:
-        self.disks.delete_snapshot(snapshot_cid)
-
-    def create_network(self, subnet: Json, *, mark: Mark) -> NetworkCreated:
-        return self.networks.create(subnet, mark)
-
-    def delete_network(self, network_cid: str) -> None:
-        self.networks.delete(network_cid)
-
-    def current_vm_id(self) -> str:
-        return self.machines.current_id()
-
-    def configure_networks(self, vm_cid: str, networks: Networks) -> None:
-        refuse_configure_networks()
-
-    def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        return self.groups.refuse(metadata) or self.groups.server.create(metadata, mark)
-
-    def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        self.groups.server.update(cid, metadata)
-
-    def delete_server_group(self, cid: str) -> None:
-        self.groups.server.delete(cid)
-
-    def inspect_server_group(self, cid: str) -> GroupView:
-        return self.groups.inspect(cid)
-
-    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        return self.objects.find(kind, mark)
-
-    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
-        return self.objects.survey(kind, director_uuid, cursor)
-
-    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        self.objects.delete_object(kind, cid, expected)
-
-    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
-        return self.writer.apply(self.handlers, domain, changes)
 
 
 def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Callable, Mapping
 
-from coterie.cpi.contract import CpiError, Json, NoPlacement, QuotaExceeded, VMCreationFailed, VMNotFound
+from coterie.cpi.contract import CpiError, Json, NoPlacement, QuotaExceeded, VMCreationFailed
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
 from coterie.cpi.drivers.aws.server_groups import GONE
 from coterie.cpi.drivers.aws.tags import tag_list, user_tags
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, instance_type_for
 from coterie.cpi.kit.waits import Waits
@@ -45,7 +46,7 @@ class Machines:
         row = self.read(cid)
         if row is None:
             self.client.require_settled(cid)
-            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise vm_missing(cid)
         return row
 
     def delete(self, cid: str) -> None:

@@ -77,7 +77,7 @@ class Objects:
             "snapshot": disks.delete_snapshot,
             "image": stemcells.delete_image,
             "security_group": groups.security.delete,
-            "server_group": groups.server.delete,
+            "server_group": groups.delete,
         }
 
     def table(self) -> ObjectTable:

@@ -58,6 +58,15 @@ class Groups:
             self.placement, self.security, self.records, client.settings.policies, client.director_uuid
         )
 
+    def create(self, metadata: GroupMetadata, mark: Mark) -> str:
+        return self.refuse(metadata) or self.server.create(metadata, mark)
+
+    def update(self, cid: str, metadata: GroupMetadata) -> None:
+        self.server.update(cid, metadata)
+
+    def delete(self, cid: str) -> None:
+        self.server.delete(cid)
+
     def inspect(self, cid: str) -> GroupView:
         """A dedicated host is the only host that its members may be on."""
         view = self.server.inspect(cid)

@@ -5,14 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coterie.cpi.contract import (
-    CheckItem,
-    CpiError,
-    GroupMetadata,
-    InvalidCall,
-    Needs,
-    NotSupported,
-)
+from coterie.cpi.contract import CheckItem, CpiError, GroupMetadata, InvalidCall, Needs, NotSupported
 from coterie.cpi.drivers.azure.client import Client
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.properties import SCALE_SETS

@@ -17,6 +17,7 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown,
 from coterie.cpi.drivers.azure.login import CLOUDS, Login
 from coterie.cpi.drivers.azure.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
 
 Row = dict[str, Any]
@@ -73,8 +74,8 @@ _CODES: Mapping[str, tuple[type[CpiError], str]] = {
 }
 
 
-class Refusal(CpiError):
-    """ARM's refusal by its code. Inside the driver only: `translate` gives it its class of the contract."""
+class Refusal(ClassifiedRefusal):
+    """ARM's refusal by its code."""
 
     def __init__(self, what: str, code: str, text: str, status: int, retry_after: float | None = None) -> None:
         self.azure_code = code
@@ -107,10 +108,6 @@ def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:
             f"{error.what}, and what it made could not be removed", why=f"{error}; then {trouble}", remedy=_LOOK
         )
     return error
-
-
-def translate(error: Refusal) -> CpiError:
-    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
 
 
 def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:

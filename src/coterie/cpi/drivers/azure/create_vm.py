@@ -33,12 +33,21 @@ from coterie.cpi.drivers.azure.client import (
 )
 from coterie.cpi.drivers.azure.disks import SCSI, require_marked
 from coterie.cpi.drivers.azure.machines import EPHEMERAL, MOST_NICS, OS, Machines, fault_domain, power_of
-from coterie.cpi.drivers.azure.properties import VmSpec, VolumeSpec
+from coterie.cpi.drivers.azure.properties import NETWORK as NETWORK_FORM
+from coterie.cpi.drivers.azure.properties import VmSpec, VolumeSpec, read_vm_spec
 from coterie.cpi.drivers.azure.server_groups import Groups, placement
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.drivers.azure.tags import marked, moment, user_tags
 from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
-from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, create_vm, group_by_nic
+from coterie.cpi.kit.create_vm import (
+    CreateVmArgs,
+    CreateVmCall,
+    NetworkRequest,
+    Undo,
+    answer_networks,
+    create_vm,
+    group_by_nic,
+)
 from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
@@ -79,7 +88,8 @@ class VmFactory:
     parts: Parts
     waits: Waits
 
-    def create(self, args: Args) -> VmCreated:
+    def create(self, call: CreateVmCall) -> VmCreated:
+        args = call.read(read_vm_spec, NETWORK_FORM)
         row = create_vm(_Creation(self, args))
         ephemeral = {"lun": "0", "host_device_id": SCSI} if args.spec.ephemeral_disk else None
         return VmCreated(str(row["name"]), self._networks(args), {"system": _SYSTEM, "ephemeral": ephemeral})

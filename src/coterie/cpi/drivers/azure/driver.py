@@ -1,229 +1,78 @@
-"""The driver of Azure: composed from its parts, each contract method handed to one of them."""
+"""The driver of Azure: its parts, and the methods that are its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import (
-    Capabilities,
-    CheckItem,
-    CloudObject,
-    Cpi,
-    DiskHint,
-    Expected,
-    Forms,
-    GroupMetadata,
-    GroupView,
-    Json,
-    Kind,
-    Mark,
-    Needs,
-    NetworkCreated,
-    Networks,
-    NotSupported,
-    Reason,
-    Runtime,
-    SurveyPage,
-    VmCreated,
-)
+from coterie.cpi.contract import Capabilities, Forms, Reason, Runtime
 from coterie.cpi.drivers.azure.checks import Checks
-from coterie.cpi.drivers.azure.client import Client, Refusal, translate
+from coterie.cpi.drivers.azure.client import Client, Refusal
 from coterie.cpi.drivers.azure.create_vm import VmFactory
 from coterie.cpi.drivers.azure.disks import Disks
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.objects import Objects
-from coterie.cpi.drivers.azure.properties import (
-    CLOUD,
-    DISK,
-    NETWORK,
-    SCALE_SETS,
-    VM,
-    Settings,
-    read_settings,
-    read_vm_spec,
-)
+from coterie.cpi.drivers.azure.properties import CLOUD, DISK, NETWORK, SCALE_SETS, VM, Settings, read_settings
 from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
 from coterie.cpi.drivers.azure.server_groups import Groups, domains, group_limits
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
-from coterie.cpi.kit.calls import translate_errors
-from coterie.cpi.kit.create_once import Handler, SingleWriter
-from coterie.cpi.kit.create_vm import CreateVmArgs, read_networks
+from coterie.cpi.kit.calls import translate, translate_errors
+from coterie.cpi.kit.composed import ComposedCpi, NoNetworks
+from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
-from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile, refuse_configure_networks
+from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("azure-vhd", "azure-light")
 _TAGLESS = "the model Subnet of the vendor's definition (azure-mgmt-network) has no field tags"
+_NO_NETWORKS = NoNetworks(Reason("a subnet could not be marked as ours", _TAGLESS), "create the subnet, and name it")
 
 
 @translate_errors(Refusal, translate)
-class AzureCpi(Cpi):
+class AzureCpi(ComposedCpi):
     """One resource group of a subscription, in one region. Its properties are those of `properties.Settings`."""
 
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        super().__init__(cloud, properties, runtime)
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
-        client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
+        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
         parts = Parts(runtime.parts)
         waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
         writer = SingleWriter(self, "azure", runtime.coordinator, settings.settle_s, Refusal, translate)
         machines = Machines(client)
         azure = AzureSecurityGroups(client, parts, writer, waits)
-        self.client = client
-        self.writer = writer
-        self.groups = groups = Groups(client, machines, azure, parts)
-        self.machines = machines
-        self.disks = disks = Disks(client, machines, waits)
-        self.stemcells = stemcells = Stemcells(client, runtime.report, runtime.state_folder)
-        self.vm_factory = VmFactory(client, groups, machines, stemcells, parts, waits)
-        self.objects = Objects(client, groups, machines, disks, stemcells).table()
-        self.checks = Checks(client, groups, machines)
-        self.profile = Profile(_FORMATS, _capabilities(settings, self.objects))
-        self.handlers: Mapping[str, Handler] = {"security_group": azure.create_once}
-
-    def capabilities(self) -> Capabilities:
-        return self.profile.capabilities
-
-    def info(self) -> Json:
-        return self.profile.info()
-
-    def ping(self) -> str:
-        return self.profile.ping()
-
-    def check(self, needs: Needs | None = None) -> list[CheckItem]:
-        return self.checks.run(needs or Needs())
-
-    def identity(self) -> str | None:
-        return self.checks.identity()
-
-    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json | None = None, *, mark: Mark) -> str:
-        return self.stemcells.create(image_path, cloud_properties or {}, env or {}, mark)
-
-    def delete_stemcell(self, stemcell_cid: str) -> None:
-        self.stemcells.delete(stemcell_cid)
-
-    def create_vm(
-        self,
-        agent_id: str,
-        stemcell_cid: str,
-        cloud_properties: Json,
-        networks: Networks,
-        disk_cids: Sequence[str],
-        env: Json,
-        *,
-        mark: Mark,
-    ) -> VmCreated:
-        spec, requests = read_vm_spec(cloud_properties), read_networks(networks, NETWORK)
-        return self.vm_factory.create(
-            CreateVmArgs(agent_id, stemcell_cid, spec, networks, requests, disk_cids, env, mark)
+        self._groups = groups = Groups(client, machines, azure, parts)
+        disks = Disks(client, machines, waits)
+        stemcells = Stemcells(client, runtime.report, runtime.state_folder)
+        objects = Objects(client, groups, machines, disks, stemcells).table()
+        super().__init__(
+            cloud,
+            properties,
+            runtime,
+            profile=Profile(_FORMATS, _capabilities(settings, objects)),
+            checks=Checks(client, groups, machines),
+            stemcells=stemcells,
+            vm_factory=VmFactory(client, groups, machines, stemcells, parts, waits),
+            machines=machines,
+            disks=disks,
+            networks=_NO_NETWORKS,
+            groups=groups,
+            objects=objects,
+            writer=writer,
+            handlers={"security_group": azure.create_once},
         )
-
-    def delete_vm(self, vm_cid: str) -> None:
-        self.machines.delete(vm_cid)
-
-    def has_vm(self, vm_cid: str) -> bool:
-        return self.machines.exists(vm_cid)
-
-    def vm_owner(self, vm_cid: str) -> str | None:
-        return self.objects.vm_owner(vm_cid)
-
-    def reboot_vm(self, vm_cid: str) -> None:
-        self.machines.reboot(vm_cid)
-
-    def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
-        self.machines.set_metadata(vm_cid, metadata)
-
-    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
-        return self.machines.smallest_fit(requirements)
-
-    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
-        return self.disks.create(size_mb, cloud_properties or {}, vm_cid, mark)
-
-    def delete_disk(self, disk_cid: str) -> None:
-        self.disks.delete(disk_cid)
-
-    def has_disk(self, disk_cid: str) -> bool:
-        return self.disks.exists(disk_cid)
-
-    def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
-        return self.disks.attach(vm_cid, disk_cid)
-
-    def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
-        self.disks.detach(vm_cid, disk_cid)
-
-    def get_disks(self, vm_cid: str) -> list[str]:
-        return self.machines.list_disks(vm_cid)
-
-    def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
-        self.disks.set_metadata(disk_cid, metadata)
-
-    def resize_disk(self, disk_cid: str, new_size_mb: int) -> None:
-        self.disks.update(disk_cid, new_size_mb, {})
-
-    def update_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> str | None:
-        self.disks.update(disk_cid, new_size_mb, cloud_properties or {})
-        return None
-
-    def snapshot_disk(self, disk_cid: str, metadata: Mapping[str, Any], *, mark: Mark) -> str:
-        return self.disks.snapshot(disk_cid, metadata, mark)
-
-    def delete_snapshot(self, snapshot_cid: str) -> None:
-        self.disks.delete_snapshot(snapshot_cid)
-
-    def create_network(self, subnet: Json, *, mark: Mark) -> NetworkCreated:
-        raise _no_networks()
-
-    def delete_network(self, network_cid: str) -> None:
-        raise _no_networks()
-
-    def current_vm_id(self) -> str:
-        return self.machines.current_id()
-
-    def configure_networks(self, vm_cid: str, networks: Networks) -> None:
-        refuse_configure_networks()
-
-    def create_server_group(self, metadata: GroupMetadata, *, mark: Mark) -> str:
-        return self.groups.create(metadata, mark)
-
-    def update_server_group(self, cid: str, metadata: GroupMetadata) -> None:
-        self.groups.update(cid, metadata)
-
-    def delete_server_group(self, cid: str) -> None:
-        self.groups.of(cid).delete(cid)
-
-    def inspect_server_group(self, cid: str) -> GroupView:
-        return self.groups.of(cid).inspect(cid)
 
     def change_server_group(self, vm_cid: str, server_group_cid: str | None) -> None:
         if not self.capabilities().moves_members:
             return super().change_server_group(vm_cid, server_group_cid)
-        return self.groups.move(vm_cid, server_group_cid)
-
-    def find(self, kind: Kind, mark: Mark) -> CloudObject | None:
-        return self.objects.find(kind, mark)
-
-    def survey(self, kind: Kind, director_uuid: str, cursor: str | None = None) -> SurveyPage:
-        return self.objects.survey(kind, director_uuid, cursor)
-
-    def delete_object(self, kind: Kind, cid: str, expected: Expected) -> None:
-        self.objects.delete_object(kind, cid, expected)
-
-    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
-        return self.writer.apply(self.handlers, domain, changes)
-
-
-def _no_networks() -> NotSupported:
-    return NotSupported("this driver makes no networks", why=_TAGLESS, remedy="make the subnet, and name it")
+        return self._groups.move(vm_cid, server_group_cid)
 
 
 def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
-    reason = Reason("a subnet could not be marked as ours", _TAGLESS)
     limits, shown = group_limits(settings), domains(settings)
     return Capabilities(
         driver="azure",
@@ -239,5 +88,5 @@ def _capabilities(settings: Settings, objects: ObjectTable) -> Capabilities:
         zone_property="availability_zone",
         settle_s=settings.settle_s,
         max_parallel_calls=settings.max_parallel_calls,
-        unsupported={**WITHOUT_CONFIGURE_NETWORKS, "create_network": reason, "delete_network": reason},
+        unsupported={**WITHOUT_CONFIGURE_NETWORKS, **_NO_NETWORKS.unsupported},
     )

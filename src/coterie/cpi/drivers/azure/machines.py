@@ -10,9 +10,10 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coterie.cpi.contract import Changed, Json, OutcomeUnknown, VMNotFound, read_name
+from coterie.cpi.contract import Changed, Json, OutcomeUnknown, read_name
 from coterie.cpi.drivers.azure.client import DISK, NIC, SCALE_SET, VM, Client, Refusal, Row, is_name, is_same, name_of
 from coterie.cpi.drivers.azure.tags import merge_tags, user_tags
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, instance_type_for
 
@@ -37,7 +38,7 @@ class Machines:
     def require(self, cid: str) -> Row:
         row = self.read(cid)
         if row is None:
-            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise vm_missing(cid)
         return row
 
     def list_all(self) -> list[Row]:

@@ -25,6 +25,7 @@ from coterie.cpi.contract import (
     GroupMember,
     GroupMetadata,
     GroupMissing,
+    GroupView,
     InvalidCall,
     Mark,
     NotSupported,
@@ -93,6 +94,12 @@ class Groups:
             for name in self.sets.list_outside(cid):
                 self.move(name, cid)
         self.of(cid).update(cid, metadata)
+
+    def delete(self, cid: str) -> None:
+        self.of(cid).delete(cid)
+
+    def inspect(self, cid: str) -> GroupView:
+        return self.of(cid).inspect(cid)
 
     def require_one(self, metadata: GroupMetadata, cid: str | None = None) -> None:
         """A NIC takes one network security group; more could not all be enforced."""

@@ -116,7 +116,7 @@ class Catalog:
         except Refusal:
             return False
 
-    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
         """The smallest offering that fits, or a custom one that can be made so large."""
         wanted = read_requirements(requirements)
         rows = self.compute_offerings()

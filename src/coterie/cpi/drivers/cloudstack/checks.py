@@ -44,6 +44,9 @@ class Checks:
     server_groups: ServerGroups
     kinds: Collection[str]
 
+    def identity(self) -> str | None:
+        return self.catalog.account_id()
+
     def run(self, needs: Needs) -> list[CheckItem]:
         first = run_check("credentials", self._credentials)
         if not first.ok:

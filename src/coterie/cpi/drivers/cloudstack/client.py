@@ -19,6 +19,7 @@ from coterie.cpi import contract
 from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.cloudstack.properties import Settings
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.create_once import chosen_ids, start_with_job_id
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.waits import Waits
@@ -57,18 +58,14 @@ _JOB_IDS = uuid.UUID("0f2f0d4e-8f3b-5d0a-b9f8-64f6f1c1a7d3")
 _FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
-class Refusal(CpiError):
-    """CloudStack's refusal by its number. Inside the driver only: `translate` gives it its class of the contract."""
+class Refusal(ClassifiedRefusal):
+    """CloudStack's refusal by its number."""
 
     def __init__(self, command: str, errorcode: int, text: str) -> None:
         self.errorcode = errorcode
         self.kind, remedy = _REFUSALS.get(errorcode, _UNKNOWN)
         retryable = errorcode in _PASSING or self.kind.retryable
         super().__init__(f"CloudStack refused {command} ({errorcode})", why=text, remedy=remedy, retryable=retryable)
-
-
-def translate(error: Refusal) -> CpiError:
-    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable)
 
 
 class Client:

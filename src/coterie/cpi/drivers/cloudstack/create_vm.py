@@ -9,25 +9,25 @@ from typing import Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, NotSupported, OutcomeUnknown, VmCreated, VMCreationFailed
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
-from coterie.cpi.drivers.cloudstack.client import (
-    CAPACITY,
-    INTERNAL,
-    PARAMETER,
-    Client,
-    Refusal,
-    Row,
-    read_tags,
-    translate,
-)
+from coterie.cpi.drivers.cloudstack.client import CAPACITY, INTERNAL, PARAMETER, Client, Refusal, Row, read_tags
 from coterie.cpi.drivers.cloudstack.disks import LocalStorage, device_path
 from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, mark_tags, user_tags
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
-from coterie.cpi.drivers.cloudstack.properties import Settings, VmSpec
+from coterie.cpi.drivers.cloudstack.properties import NETWORK, Settings, VmSpec, read_vm_spec
 from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Templates
 from coterie.cpi.drivers.cloudstack.vms import RELEASED, Vms, ephemeral_name
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, base64_text, compact_json
-from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
+from coterie.cpi.kit.calls import translate
+from coterie.cpi.kit.create_vm import (
+    CreateVmArgs,
+    CreateVmCall,
+    NetworkRequest,
+    Undo,
+    answer_networks,
+    chosen_mac,
+    create_vm,
+)
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.key_pairs import KeyPairs, read_public_half
 from coterie.cpi.kit.marking import GROUP
@@ -43,8 +43,8 @@ _ROUTER, _DRIVE = "VirtualRouter", "ConfigDrive"
 
 
 @dataclass(frozen=True, slots=True)
-class VmParts:
-    """What the creation of a VM may touch."""
+class VmFactory:
+    """The parts that each creation needs."""
 
     client: Client
     catalog: Catalog
@@ -55,22 +55,22 @@ class VmParts:
     key_pairs: KeyPairs
     vms: Vms
 
-
-def create(parts: VmParts, args: CreateVmArgs[VmSpec]) -> VmCreated:
-    vm = create_vm(CloudstackVmCreation(parts, args))
-    nics = sorted(vm.get("nic") or (), key=lambda nic: int(nic.get("deviceid") or 0))
-    given = {
-        request.label: (nic.get("ipaddress"), nic.get("macaddress"))
-        for request, nic in zip(args.nics, nics, strict=False)
-    }
-    disks = _own_disks(parts.client.settings, args.spec)
-    return VmCreated(str(vm["id"]), answer_networks(args.networks, given), disks)
+    def create(self, call: CreateVmCall) -> VmCreated:
+        args = call.read(read_vm_spec, NETWORK)
+        vm = create_vm(CloudstackVmCreation(self, args))
+        nics = sorted(vm.get("nic") or (), key=lambda nic: int(nic.get("deviceid") or 0))
+        given = {
+            request.label: (nic.get("ipaddress"), nic.get("macaddress"))
+            for request, nic in zip(args.nics, nics, strict=False)
+        }
+        disks = _own_disks(self.client.settings, args.spec)
+        return VmCreated(str(vm["id"]), answer_networks(args.networks, given), disks)
 
 
 class CloudstackVmCreation:
     """The steps of one create_vm; fills the kit's `VmCreation`. `Json`: the parameters of the deploy."""
 
-    def __init__(self, parts: VmParts, args: CreateVmArgs[VmSpec]) -> None:
+    def __init__(self, parts: VmFactory, args: CreateVmArgs[VmSpec]) -> None:
         self._parts = parts
         self._args = args
         self._key_pair: str | None = None

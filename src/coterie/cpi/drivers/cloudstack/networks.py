@@ -6,16 +6,9 @@ import ipaddress
 
 from coterie.cpi.contract import Changed, CpiError, Form, InvalidCall, Json, Mark, NetworkCreated
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
-from coterie.cpi.drivers.cloudstack.client import (
-    CONFLICT,
-    INTERNAL,
-    Client,
-    Refusal,
-    Row,
-    read_tags,
-    translate,
-)
+from coterie.cpi.drivers.cloudstack.client import CONFLICT, INTERNAL, Client, Refusal, Row, read_tags
 from coterie.cpi.drivers.cloudstack.marks import VIP, address_mark_of, mark_of, mark_tags
+from coterie.cpi.kit.calls import translate
 from coterie.cpi.kit.create_vm import NetworkRequest
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.marking import mark_tags as whole_mark_tags

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from coterie.cpi.contract import CpiError, Mark, VMNotFound, read_name
+from coterie.cpi.contract import CpiError, Json, Mark, read_name
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import PARAMETER, Client, Refusal, Row, is_uuid, read_tags
 from coterie.cpi.drivers.cloudstack.marks import VIP, mark_of, user_tags
 from coterie.cpi.drivers.cloudstack.networks import PublicAddresses
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.metadata_service import read_metadata
 from coterie.cpi.kit.waits import Overdue, Waits
@@ -36,16 +37,22 @@ class Vms:
         row = self.client.read("listVirtualMachines", cid)
         return None if row is None or row.get("state") in _GONE else row
 
+    def exists(self, cid: str) -> bool:
+        return self.read(cid) is not None
+
     def require(self, cid: str) -> Row:
         row = self.read(cid)
         if row is None:
-            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise vm_missing(cid)
         return row
 
     def reboot(self, cid: str) -> None:
         """A VM that is off is started."""
         is_running = self.require(cid).get("state") == "Running"
         self.client.run("rebootVirtualMachine" if is_running else "startVirtualMachine", id=cid)
+
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
+        return self.catalog.smallest_fit(requirements)
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
         row = self.require(cid)
@@ -110,7 +117,7 @@ class Vms:
     def data_disks(self, cid: str) -> list[Row]:
         return list(self.client.list_all("listVolumes", virtualmachineid=cid, type="DATADISK"))
 
-    def persistent_disks(self, cid: str) -> list[str]:
+    def list_disks(self, cid: str) -> list[str]:
         vm = self.require(cid)
         return [str(row["id"]) for row in self.data_disks(cid) if not is_ephemeral(row, vm)]
 

@@ -17,6 +17,7 @@ from coterie.cpi.drivers.gcp.login import Login
 from coterie.cpi.drivers.gcp.marks import Row, mark_of
 from coterie.cpi.drivers.gcp.properties import NAME, Settings
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
 from coterie.slotted import dataclass
@@ -59,8 +60,8 @@ _BY_STATUS: Mapping[int, tuple[type[CpiError], str]] = {
 }
 
 
-class Refusal(CpiError):
-    """Google's refusal by its reason. Inside the driver only: `translate` gives it its class of the contract."""
+class Refusal(ClassifiedRefusal):
+    """Google's refusal by its reason."""
 
     def __init__(self, what: str, code: str, text: str, status: int, retry_after: float | None = None) -> None:
         self.google_code = code
@@ -86,10 +87,6 @@ class Refusal(CpiError):
 
 class Failed(Refusal):
     """A change that Google took, and that is known to have failed. What it was to make may be there."""
-
-
-def translate(error: Refusal) -> CpiError:
-    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
 
 
 def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:

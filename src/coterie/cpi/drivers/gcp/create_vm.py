@@ -11,11 +11,11 @@ from coterie.cpi.drivers.gcp.domains import Domains, names_domain
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
 from coterie.cpi.drivers.gcp.networks import Subnetworks
-from coterie.cpi.drivers.gcp.properties import HOST_POLICY, VmSpec
+from coterie.cpi.drivers.gcp.properties import HOST_POLICY, NETWORK, VmSpec, read_vm_spec
 from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
-from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, answer_networks, create_vm
+from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
 from coterie.cpi.kit.waits import Waits
@@ -43,7 +43,8 @@ class VmFactory:
     def domains(self) -> Domains:
         return Domains(self.client, self.machines)
 
-    def create(self, args: Args) -> VmCreated:
+    def create(self, call: CreateVmCall) -> VmCreated:
+        args = call.read(read_vm_spec, NETWORK)
         zone = args.spec.zone or self.client.settings.default_zone
         if not zone:
             raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")

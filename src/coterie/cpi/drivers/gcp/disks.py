@@ -54,6 +54,9 @@ class Disks:
     def read(self, cid: str) -> Row | None:
         return self.client.get(self.path(cid))
 
+    def exists(self, cid: str) -> bool:
+        return self.read(cid) is not None
+
     def require(self, cid: str) -> Row:
         row = self.read(cid)
         if row is None:

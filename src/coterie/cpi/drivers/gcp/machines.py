@@ -7,10 +7,11 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 
-from coterie.cpi.contract import InvalidCall, Json, NoPlacement, VMNotFound, opt_out_reason, read_name
+from coterie.cpi.contract import InvalidCall, Json, NoPlacement, opt_out_reason, read_name
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.login import metadata_url
 from coterie.cpi.drivers.gcp.marks import TAGS, Row, labels_of, mark_of, name_of, user_labels, whole_tags, zone_of
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
@@ -40,10 +41,13 @@ class Machines:
     def read(self, cid: str) -> Row | None:
         return self.client.get(self.path(cid))
 
+    def exists(self, cid: str) -> bool:
+        return self.read(cid) is not None
+
     def require(self, cid: str) -> Row:
         row = self.read(cid)
         if row is None:
-            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise vm_missing(cid)
         return row
 
     def require_path(self, cid: str) -> str:

@@ -89,6 +89,15 @@ class Groups:
         cid = (env.get("bosh") or {}).get("server_group_cid")
         return self.of(str(cid), alone=True).membership(env) if cid else None
 
+    def create(self, metadata: GroupMetadata, mark: Mark) -> str:
+        return self.of(mark.group_cid).create(metadata, mark)
+
+    def update(self, cid: str, metadata: GroupMetadata) -> None:
+        self.of(cid).update(cid, metadata)
+
+    def delete(self, cid: str) -> None:
+        self.of(cid).delete(cid)
+
     def inspect(self, cid: str) -> GroupView:
         """The nodes of a node group are the only hosts that its members may be on."""
         view = self.of(cid).inspect(cid)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from coterie.cpi.contract import CheckItem, CpiError, Needs, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Row
 from coterie.cpi.drivers.incus.disks import Disks
+from coterie.cpi.drivers.incus.machines import disks_of
 from coterie.cpi.drivers.incus.placement import Members
 from coterie.cpi.drivers.incus.properties import MACHINE
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
@@ -128,6 +129,6 @@ class Checks:
         """Which machines of a living group stay where they are because a disk of a local pool is there."""
         for group in needs.groups:
             rows = self.groups.profiles.instances(profile_of(str(group["cid"]))) if group.get("cid") else []
-            pinned = [f"{row['name']} to {row['location']}" for row in rows if self.disks.list_of(row)]
+            pinned = [f"{row['name']} to {row['location']}" for row in rows if disks_of(row)]
             if pinned:
                 yield CheckItem(f"disks of {group.get('name')}", True, f"their disks pin {', '.join(pinned)}")

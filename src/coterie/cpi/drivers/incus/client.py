@@ -16,6 +16,7 @@ from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.incus.properties import SOCKET, Settings
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.local_credentials import require_source
 from coterie.cpi.kit.waits import Overdue
@@ -35,8 +36,8 @@ _KINDS: Mapping[int, tuple[type[CpiError], str]] = {
 }
 
 
-class Refusal(CpiError):
-    """Incus's refusal by its status. Inside the driver only: `translate` gives it its class of the contract.
+class Refusal(ClassifiedRefusal):
+    """Incus's refusal by its status.
     `is_over`: an operation failed and has ended, so that nothing can come of it later."""
 
     def __init__(self, what: str, status: int, text: str, *, changes: bool, is_over: bool = False) -> None:
@@ -51,10 +52,6 @@ class Refusal(CpiError):
     @property
     def is_missing(self) -> bool:
         return self.http_status == _MISSING
-
-
-def translate(error: Refusal) -> CpiError:
-    return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
 
 
 def look_after(error: Refusal, look: Callable[[], T]) -> T:

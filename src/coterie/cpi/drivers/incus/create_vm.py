@@ -35,12 +35,20 @@ from coterie.cpi.drivers.incus.marks import (
     user_config,
 )
 from coterie.cpi.drivers.incus.placement import Members, Seat
-from coterie.cpi.drivers.incus.properties import MACHINE, VmSpec
+from coterie.cpi.drivers.incus.properties import MACHINE, NETWORK, VmSpec, read_vm_spec
 from coterie.cpi.drivers.incus.reservations import Reservations
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, compact_json
-from coterie.cpi.kit.create_vm import CreateVmArgs, NetworkRequest, Undo, answer_networks, chosen_mac, create_vm
+from coterie.cpi.kit.create_vm import (
+    CreateVmArgs,
+    CreateVmCall,
+    NetworkRequest,
+    Undo,
+    answer_networks,
+    chosen_mac,
+    create_vm,
+)
 from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.cpi.kit.waits import Overdue
 from coterie.slotted import dataclass
@@ -76,7 +84,8 @@ class VmFactory:
     stemcells: Stemcells
     reservations: Reservations
 
-    def create(self, args: Args) -> VmCreated:
+    def create(self, call: CreateVmCall) -> VmCreated:
+        args = call.read(read_vm_spec, NETWORK)
         creation = _Creation(self, args)
         try:
             row = create_vm(creation)

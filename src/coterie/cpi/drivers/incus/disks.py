@@ -84,6 +84,9 @@ class Disks:
     def read(self, disk_cid: str) -> Row | None:
         return next(iter(self._copies(disk_cid)), None)
 
+    def exists(self, disk_cid: str) -> bool:
+        return self.read(disk_cid) is not None
+
     def require(self, disk_cid: str) -> Row:
         row = self.read(disk_cid)
         if row is None:
@@ -189,10 +192,6 @@ class Disks:
         """Members that a VM with these disks must be on; empty disks come to it, shared ones are everywhere."""
         rows = [self.require(cid) for cid in disk_cids]
         return sorted({str(row["location"]) for row in rows if row.get("location") and not _is_empty(row)})
-
-    def list_of(self, vm: Row) -> list[str]:
-        found = [one for one in vm["devices"].values() if one.get("type") == "disk" and one.get("path") != "/"]
-        return [f"{one['pool']}:{one['source']}" for one in found if one.get("pool")]
 
     def _copies(self, disk_cid: str) -> list[Row]:
         """The volume, or two where a move was interrupted: then first that which a VM has or had."""

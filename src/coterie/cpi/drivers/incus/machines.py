@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable, VMNotFound
+from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import UNREAD, is_unread, user_config
 from coterie.cpi.drivers.incus.placement import Members, Seats
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import read_requirements
 from coterie.cpi.kit.waits import Waits
@@ -38,10 +39,13 @@ class Machines:
             return {**listed[0], **UNREAD}
         return found
 
+    def exists(self, cid: str) -> bool:
+        return self.read(cid) is not None
+
     def require(self, cid: str) -> Row:
         row = self.read(cid)
         if row is None:
-            raise VMNotFound(f"VM {cid[:80]} is not there", remedy="list what exists, and use one of those")
+            raise vm_missing(cid)
         return row
 
     def require_read(self, cid: str) -> Row:
@@ -128,6 +132,9 @@ class Machines:
             raise
         self.require_read(cid)
 
+    def list_disks(self, cid: str) -> list[str]:
+        return disks_of(self.require_read(cid))
+
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
         """Sizes are free; only the largest member limits them."""
         wanted = read_requirements(requirements)
@@ -170,6 +177,12 @@ class Machines:
             row = self.await_idle(cid)
             if row is None or row["status"] != wanted:
                 raise error
+
+
+def disks_of(row: Row) -> list[str]:
+    """The persistent disks that an instance has."""
+    found = [one for one in row["devices"].values() if one.get("type") == "disk" and one.get("path") != "/"]
+    return [f"{one['pool']}:{one['source']}" for one in found if one.get("pool")]
 
 
 def _is_name(cid: str) -> bool:

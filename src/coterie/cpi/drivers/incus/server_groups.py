@@ -70,6 +70,9 @@ class Groups:
         if metadata.policy == "host-affinity" and not is_adopted(cid):
             self.profiles.write_hosts(cid, _hosts_of(metadata))
 
+    def delete(self, cid: str) -> None:
+        self.server.delete(cid)
+
     def refuse(self, metadata: GroupMetadata) -> str | None:
         """Refuse what `create` would refuse; the CID of what would be adopted."""
         self._require_hosts(metadata)

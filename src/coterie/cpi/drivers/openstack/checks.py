@@ -67,6 +67,11 @@ class Checks:
             *self._check_hosts(needs),
         ]
 
+    def identity(self) -> str:
+        """Regions that share a Keystone have the same projects, and each its own servers."""
+        region = self.client.region
+        return f"project {self.client.project}" + (f" in region {region}" if region else "")
+
     def _check_credentials(self) -> CheckItem:
         versions = [f"{service} {self._api_version(service)}" for service in ("compute", "block-storage")]
         return CheckItem("credentials", True, f"Keystone accepts them; {', '.join(versions)}")

@@ -18,12 +18,12 @@ from coterie.cpi.drivers.openstack.disks import Volumes
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.machines import Machines, NovaKeyPairs, Servers
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Nic, Ports, VmPorts, networks_with_addresses, read_nics
-from coterie.cpi.drivers.openstack.properties import VmSpec
+from coterie.cpi.drivers.openstack.properties import NETWORK, VmSpec, read_vm_spec
 from coterie.cpi.drivers.openstack.rows import KEY, VIP, VOLUME, Rows, group_tag, host_of, is_gone, tags, user_metadata
 from coterie.cpi.drivers.openstack.server_groups import Groups, NovaServerGroups
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, base64_text, compact_json
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
-from coterie.cpi.kit.create_vm import CreateVmArgs, Undo, create_vm
+from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, create_vm
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.sealing import seal, unseal
 from coterie.cpi.kit.server_groups import Membership, group_missing
@@ -67,8 +67,8 @@ class VmFactory:
     machines: Machines
     boots: Boots
 
-    def create(self, args: Args) -> VmCreated:
-        return create_vm(_Creation(self, args))
+    def create(self, call: CreateVmCall) -> VmCreated:
+        return create_vm(_Creation(self, call.read(read_vm_spec, NETWORK)))
 
 
 class _Creation:

@@ -179,6 +179,7 @@ class Disks:
         return self._find(disk_cid) is not None
 
     def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
+        self.rows.require_vm(vm_cid)
         disk = self._require(disk_cid)
         if disk["status"] in _BUSY:
             disk = self._wait_until_usable(disk_cid)
@@ -205,9 +206,6 @@ class Disks:
         path = f"/volumes/{disk_cid}/metadata"
         self.client.send("POST", f"describe disk {disk_cid}", "block-storage", path, {"metadata": wanted})
 
-    def resize(self, disk_cid: str, new_size_mb: int) -> None:
-        self._grow(self._require_changeable(disk_cid, new_size_mb), new_size_mb)
-
     def update(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place: size, type, or both."""
         spec = read_disk_spec(cloud_properties)
@@ -225,6 +223,9 @@ class Disks:
         wanted = str(known["id"]) if known else self._create_snapshot(disk_cid, metadata, mark)
         wait_or_remove(lambda: self.volumes.wait_for_snapshot(wanted), lambda: self.volumes.delete_snapshot(wanted))
         return wanted
+
+    def delete_snapshot(self, snapshot_cid: str) -> None:
+        self.volumes.delete_snapshot(snapshot_cid)
 
     def _create_snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
         self._require(disk_cid)

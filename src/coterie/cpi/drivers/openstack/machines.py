@@ -9,9 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import Json, Mark, NoPlacement, Unavailable, VMCreationFailed, VMNotFound
+from coterie.cpi.contract import Json, Mark, NoPlacement, Unavailable, VMCreationFailed
 from coterie.cpi.drivers.openstack.client import CONFLICT, MISSING, Client, Refusal, Row, has_no_host
 from coterie.cpi.drivers.openstack.disks import Volumes
+from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.networks import FloatingIps, Ports
 from coterie.cpi.drivers.openstack.rows import (
     KEY,
@@ -26,6 +27,7 @@ from coterie.cpi.drivers.openstack.rows import (
     mark_of_tags,
     user_metadata,
 )
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.marking import read_mark_name
 from coterie.cpi.kit.metadata_service import not_inside, read_metadata
@@ -156,6 +158,7 @@ class Machines:
 
     client: Client
     rows: Rows
+    lookups: Lookups
     servers: Servers
     ports: Ports
     floating_ips: FloatingIps
@@ -166,15 +169,9 @@ class Machines:
         row = self.rows.read("vm", vm_cid)
         return row is not None and not is_gone(row)
 
-    def require(self, vm_cid: str) -> Row:
-        row = self.rows.read("vm", vm_cid)
-        if row is None or is_gone(row):
-            raise _missing_vm(vm_cid)
-        return row
-
     def reboot(self, vm_cid: str) -> None:
         """One that is off is started."""
-        server = self.require(vm_cid)
+        server = self.rows.require_vm(vm_cid)
         action = {"os-start": None} if server["status"] == "SHUTOFF" else {"reboot": {"type": "SOFT"}}
         self.servers.act(vm_cid, action, "restart")
         self.servers.wait_until_running(vm_cid, None)
@@ -219,6 +216,13 @@ class Machines:
         self.servers.require_listed(ports)
         self.ports.delete(ports)
 
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
+        return self.lookups.smallest_fit(requirements)
+
+    def list_disks(self, vm_cid: str) -> list[str]:
+        self.rows.require_vm(vm_cid)
+        return self.volumes.list_attached(vm_cid, passing=False)
+
     def current_id(self) -> str:
         """Inside a VM of this cloud, its metadata service knows."""
         url = self.client.settings.metadata_url
@@ -237,13 +241,13 @@ class Machines:
 
     def _describe(self, vm_cid: str, method: str, below: str, body: Json, **more: Any) -> None:
         if not is_uuid(vm_cid):
-            raise _missing_vm(vm_cid)
+            raise vm_missing(vm_cid)
         path = f"/servers/{vm_cid}{below}"
         try:
             self.client.send(method, f"describe server {vm_cid}", "compute", path, body, **more)
         except Refusal as error:
             if error.status == MISSING:
-                raise _missing_vm(vm_cid) from error
+                raise vm_missing(vm_cid) from error
             raise
 
 
@@ -287,7 +291,3 @@ class NovaKeyPairs:
 
 def _ending(digest: bytes) -> str:
     return f"-{digest.hex()[:20]}"
-
-
-def _missing_vm(vm_cid: str) -> VMNotFound:
-    return VMNotFound(f"VM {vm_cid[:80]} is not there", remedy="list what exists, and use one of those")

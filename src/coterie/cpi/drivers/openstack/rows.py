@@ -10,6 +10,7 @@ from typing import Any
 
 from coterie.cpi.contract import KEEP, Json, Kind, Mark, read_keep_words, read_name
 from coterie.cpi.drivers.openstack.client import BROKEN, MISSING, Client, Page, Refusal, Row
+from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.create_once import Created, Hold, create_if_absent
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, INTENT, mark_tags, metadata_tags, read_mark_name, read_mark_tags
 from coterie.cpi.kit.parts import Parts
@@ -208,6 +209,12 @@ class Rows:
         answer = self.client.look(f"look at {kind} {wanted}", listing.service, f"{listing.path}/{wanted}")
         found: Row | None = (answer or {}).get(listing.one, answer)
         return found
+
+    def require_vm(self, wanted: str) -> Row:
+        row = self.read("vm", wanted)
+        if row is None or is_gone(row):
+            raise vm_missing(wanted)
+        return row
 
     def list_all(self, kind: Kind, **params: Any) -> Iterator[Row]:
         marker: str | None = None

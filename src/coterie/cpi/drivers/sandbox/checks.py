@@ -44,7 +44,10 @@ class Checks:
         self._kinds = kinds
         self._domains = domains
 
-    def check(self, needs: Needs) -> list[CheckItem]:
+    def identity(self) -> str:
+        return self._cloud.identity()
+
+    def run(self, needs: Needs) -> list[CheckItem]:
         try:
             quotas, hosts = get_quotas(self._cloud.account), list_hosts(self._cloud.account)
         except SandboxError as error:

@@ -28,6 +28,7 @@ from coterie.cpi.drivers.sandbox.properties import SIZES, Settings, read_vm_spec
 from coterie.cpi.drivers.sandbox.security_groups import SecurityGroups
 from coterie.cpi.drivers.sandbox.server_groups import OWN_SECURITY_GROUPS
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks
+from coterie.cpi.kit.create_vm import CreateVmCall
 from coterie.cpi.kit.marking import GROUP, mark_tags, metadata_tags
 from coterie.errors import CoterieError
 from coterie.sandbox import vms
@@ -60,17 +61,9 @@ class Machines:
         self._membership = membership
         self._domains = domains
 
-    def create_vm(
-        self,
-        agent_id: str,
-        stemcell_cid: str,
-        cloud_properties: Json,
-        networks: Networks,
-        disk_cids: Sequence[str],
-        env: Json,
-        mark: Mark,
-    ) -> VmCreated:
-        spec = read_vm_spec(cloud_properties)
+    def create(self, call: CreateVmCall) -> VmCreated:
+        env, mark, networks = call.env, call.mark, call.networks
+        spec = read_vm_spec(call.cloud_properties)
         placement = self._membership.find_placement(env)
         own = self._security_groups.require_all(spec.security_groups)
         size = self._require_zone(spec.size)
@@ -80,14 +73,14 @@ class Machines:
             vms.create_vm,
             self._cloud.account,
             name=mark.name(),
-            image=stemcell_cid,
+            image=call.stemcell_cid,
             nics=nics,
             group=placement.group if placement else None,
             security_groups=(*own, *(placement.security_groups if placement else ())),
-            near_disks=disk_cids,
-            user_data=self._user_data(agent_id, mark.name(), networks, nics, env),
+            near_disks=call.disk_cids,
+            user_data=self._user_data(call.agent_id, mark.name(), networks, nics, env),
             start=not self._membership.joins_before_boot(placement),
-            tags=_tags(mark, agent_id, placement, own),
+            tags=_tags(mark, call.agent_id, placement, own),
             client_token=mark.intent,
         )
         try:
@@ -98,29 +91,29 @@ class Machines:
             vm = create(size=size)  # its own rack is full, and a soft policy takes any other
         return VmCreated(vm.id, networks_answer(networks, self._boot_or_delete(vm, placement)), _OWN_DISKS)
 
-    def delete_vm(self, vm_cid: str) -> None:
+    def delete(self, vm_cid: str) -> None:
         try:
             vms.delete_vm(self._cloud.account, vm_cid)
         except NoSuch:
             return
 
-    def has_vm(self, vm_cid: str) -> bool:
+    def exists(self, vm_cid: str) -> bool:
         try:
             get_vm(self._cloud.account, vm_cid)
         except NoSuch:
             return False
         return True
 
-    def reboot_vm(self, vm_cid: str) -> None:
+    def reboot(self, vm_cid: str) -> None:
         vms.reboot_vm(self._cloud.account, vm_cid)
 
-    def set_vm_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
+    def set_metadata(self, vm_cid: str, metadata: Mapping[str, str]) -> None:
         """Tags; `name` also becomes the VM's name, as people look for it by that."""
         rename = metadata.get("name")
         tags = metadata_tags(metadata, longest_key=KEY_LIMIT)
         set_tags(self._cloud.account, vm_cid, "vm", tags, rename=None if rename is None else str(rename))
 
-    def calculate_vm_cloud_properties(self, requirements: Mapping[str, int]) -> Json:
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
         """Any size can be had, so what is required is the smallest fit, if one host is large enough for it."""
         for key in ("cpu", "ram", "ephemeral_disk_size"):
             if not isinstance(requirements.get(key), int):
@@ -135,10 +128,13 @@ class Machines:
             )
         return dict(zip(SIZES, (cpu, ram, disk), strict=True))
 
-    def current_vm_id(self) -> str:
+    def list_disks(self, vm_cid: str) -> list[str]:
+        return list(get_vm(self._cloud.account, vm_cid).disks)
+
+    def current_id(self) -> str:
         """The VM that this process runs in, as its environment says: a simulated VM runs no process."""
         cid = os.environ.get(SELF, "")
-        if not cid or not self.has_vm(cid):
+        if not cid or not self.exists(cid):
             raise VMNotFound("this process runs in no VM of this sandbox", remedy=f"set {SELF} to the cid of one")
         return cid
 
@@ -202,7 +198,7 @@ class Machines:
 
     def _delete_after(self, vm: Vm, cause: CoterieError) -> None:
         try:
-            self.delete_vm(vm.id)
+            self.delete(vm.id)
         except CoterieError as error:
             raise OutcomeUnknown(
                 f"VM {vm.id} failed and could not be removed",

@@ -27,7 +27,7 @@ class Networks:
     def __init__(self, cloud: CloudAccount) -> None:
         self._cloud = cloud
 
-    def create_network(self, subnet: Json, mark: Mark) -> NetworkCreated:
+    def create(self, subnet: Json, mark: Mark) -> NetworkCreated:
         """VMs use it by its cid, since names are not unique."""
         bits = subnet.get("netmask_bits")
         if bits is not None and (isinstance(bits, bool) or not isinstance(bits, int)):
@@ -44,9 +44,9 @@ class Networks:
         addresses: Json = {"range": created.range, "gateway": created.gateway, "reserved": []}
         return NetworkCreated(created.id, addresses, {"name": created.id})
 
-    def delete_network(self, network_cid: str) -> None:
+    def delete(self, cid: str) -> None:
         try:
-            networks.delete_network(self._cloud.account, network_cid)
+            networks.delete_network(self._cloud.account, cid)
         except NoSuch:
             return
 

@@ -14,14 +14,13 @@ from coterie.cpi.kit.marking import mark_tags, metadata_tags
 from coterie.sandbox import disks, images, snapshots
 from coterie.sandbox.errors import NoSuch
 from coterie.sandbox.tags import KEY_LIMIT, set_tags
-from coterie.sandbox.vm_shape import get_vm
 
 
 class Stemcells:
     def __init__(self, cloud: CloudAccount) -> None:
         self._cloud = cloud
 
-    def create_stemcell(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
+    def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         size, digest = _measure(image_path, cloud_properties)
         readable = [cloud_properties.get("name"), cloud_properties.get("version")]
         created = images.create_image(
@@ -35,9 +34,9 @@ class Stemcells:
         )
         return created.id
 
-    def delete_stemcell(self, stemcell_cid: str) -> None:
+    def delete(self, cid: str) -> None:
         try:
-            images.delete_image(self._cloud.account, stemcell_cid)
+            images.delete_image(self._cloud.account, cid)
         except NoSuch:
             return
 
@@ -64,7 +63,7 @@ class Disks:
         self._cloud = cloud
         self._settings = settings
 
-    def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
+    def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = DISK.read(cloud_properties, "cloud_properties")
         created = disks.create_disk(
             self._cloud.account,
@@ -78,35 +77,32 @@ class Disks:
         )
         return created.id
 
-    def delete_disk(self, disk_cid: str) -> None:
+    def delete(self, disk_cid: str) -> None:
         try:
             disks.delete_disk(self._cloud.account, disk_cid)
         except NoSuch:
             return
 
-    def has_disk(self, disk_cid: str) -> bool:
+    def exists(self, disk_cid: str) -> bool:
         try:
             disks.get_disk(self._cloud.account, disk_cid)
         except NoSuch:
             return False
         return True
 
-    def attach_disk(self, vm_cid: str, disk_cid: str) -> DiskHint:
+    def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
         return {"path": disks.attach_disk(self._cloud.account, disk_cid, vm_cid), "volume_id": disk_cid}
 
-    def detach_disk(self, vm_cid: str, disk_cid: str) -> None:
+    def detach(self, vm_cid: str, disk_cid: str) -> None:
         """A disk that is not attached to that VM is as it should be."""
         disks.detach_disk(self._cloud.account, disk_cid, vm_cid)
 
-    def get_disks(self, vm_cid: str) -> list[str]:
-        return list(get_vm(self._cloud.account, vm_cid).disks)
-
-    def set_disk_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
+    def set_metadata(self, disk_cid: str, metadata: Mapping[str, str]) -> None:
         set_tags(self._cloud.account, disk_cid, "disk", metadata_tags(metadata, longest_key=KEY_LIMIT))
 
-    def resize_disk(self, disk_cid: str, new_size_mb: int, cloud_properties: Json | None = None) -> None:
+    def update(self, disk_cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place, and to another type if the properties name one."""
-        spec = DISK.read(cloud_properties or {}, "cloud_properties")
+        spec = DISK.read(cloud_properties, "cloud_properties")
         if not self._settings.resize_disk:
             raise NotSupported("this cloud cannot resize disks", remedy="copy the data to a new disk")
         present = disks.get_disk(self._cloud.account, disk_cid).size_mb
@@ -116,7 +112,7 @@ class Disks:
             )
         disks.change_disk(self._cloud.account, disk_cid, size_mb=new_size_mb, type=spec.get("type"))
 
-    def snapshot_disk(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
+    def snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
         self._require_snapshots()
         tags = {**metadata_tags(metadata, longest_key=KEY_LIMIT), **mark_tags(mark)}
         created = snapshots.create_snapshot(

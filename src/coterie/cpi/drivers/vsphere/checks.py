@@ -272,13 +272,20 @@ class GroupChecks:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
+    client: Client
+    inventory: Inventory
     placement: Placement
     rights: Rights
     groups: GroupChecks
     settings: Settings
     kinds: Mapping[str, Any]
 
-    def check(self, needs: Needs) -> list[CheckItem]:
+    def identity(self) -> str:
+        """What is in another datacenter of the same vCenter is neither listed nor found."""
+        datacenter = self.inventory.datacenter.ref._moId
+        return f"{datacenter} of vCenter {self.client.content.about.instanceUuid}"
+
+    def run(self, needs: Needs) -> list[CheckItem]:
         try:
             clusters = self.placement.refresh().values()
         except (Refusal, AuthenticationFailed) as error:

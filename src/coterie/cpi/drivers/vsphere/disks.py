@@ -11,16 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from coterie.cpi.contract import (
-    CloudObject,
-    CpiError,
-    DiskNotFound,
-    InvalidCall,
-    Json,
-    Mark,
-    NotSupported,
-    read_name,
-)
+from coterie.cpi.contract import CloudObject, CpiError, DiskNotFound, InvalidCall, Json, Mark, NotSupported, read_name
 from coterie.cpi.drivers.vsphere import devices, sdk
 from coterie.cpi.drivers.vsphere.client import Client, Row
 from coterie.cpi.drivers.vsphere.inventory import Inventory
@@ -92,7 +83,7 @@ class Disks:
         self._create_file(file, size_mb, wanted.type)
         return file.cid
 
-    def has(self, cid: str) -> bool:
+    def exists(self, cid: str) -> bool:
         return self._find("disk", cid) is not None or cid.partition("@")[0] in self._list_moved(self.director_uuid)
 
     def resize(self, cid: str, new_size_mb: int) -> None:
@@ -111,7 +102,7 @@ class Disks:
     def update(self, cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place; the way a disk is provisioned is fixed for its life."""
         wanted = read_disk_properties(cloud_properties)
-        if "type" in (cloud_properties or {}) and wanted.type != "thin":
+        if "type" in cloud_properties and wanted.type != "thin":
             raise NotSupported("a disk keeps its type for life", remedy="make a new disk and copy the data")
         self.resize(cid, new_size_mb)
 
@@ -150,6 +141,9 @@ class Disks:
         if any(one.stem == stem for one in self.read_attached(machine)):
             raise CpiError(f"disk {cid} is still attached to VM {vm_cid}", remedy="repeat", retryable=True)
 
+    def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
+        raise NotSupported("a disk is a file and carries no metadata", remedy="look at the VM's metadata")
+
     def list_attached(self, vm_cid: str) -> list[str]:
         return [one.cid for one in self.read_attached(self.inventory.require_vm(vm_cid)) if one.stem]
 
@@ -162,7 +156,7 @@ class Disks:
         self._take_out(machine, [one for one in attached if one.stem or not devices.is_own_disk(one.device)])
         self._move_home(machine)
 
-    def create_snapshot(self, cid: str, mark: Mark) -> str:
+    def snapshot(self, cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
         """A whole copy beside the disk. vSphere snapshots VMs, and our disks are independent of those on purpose, so a
         disk can be copied only while no running VM writes to it. The copy gets its name once it is whole."""
         made = self._find("snapshot", mark.name())
@@ -203,7 +197,13 @@ class Disks:
             return next((one for one in self._moved_objects(director_uuid, set()) if one.name == stem), None)
         return _object(kind, file.cid, director_uuid, self._find_user(file)) if file else None
 
-    def delete(self, kind: FileKind, cid: str) -> None:
+    def delete(self, cid: str) -> None:
+        self.delete_object("disk", cid)
+
+    def delete_snapshot(self, cid: str) -> None:
+        self.delete_object("snapshot", cid)
+
+    def delete_object(self, kind: FileKind, cid: str) -> None:
         found = self._find(kind, cid)
         if found is not None:
             user = self._find_user(found)

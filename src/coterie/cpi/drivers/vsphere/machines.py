@@ -42,7 +42,7 @@ from coterie.cpi.drivers.vsphere.sdk import Refusal, contract_error, tolerate
 from coterie.cpi.drivers.vsphere.settings import NETWORK, Settings, VmProperties, read_vm_properties
 from coterie.cpi.drivers.vsphere.stemcells import Stemcells, Template
 from coterie.cpi.kit.cd_image import cd_image
-from coterie.cpi.kit.create_vm import refuse_prefix
+from coterie.cpi.kit.create_vm import CreateVmCall, refuse_prefix
 from coterie.cpi.kit.marking import GROUP, metadata_tags
 from coterie.errors import CoterieError
 from coterie.slotted import dataclass, replace
@@ -139,23 +139,24 @@ class Machines:
     settings: Settings
     director_uuid: str
 
-    def create(
-        self, agent_id: str, stemcell_cid: str, cloud_properties: Json, networks: Networks, env: Json, mark: Mark
-    ) -> VmCreated:
-        size = read_vm_properties(cloud_properties)
-        group = self.membership.requested_group(env, size.vm_group)
+    def create(self, call: CreateVmCall) -> VmCreated:
+        size = read_vm_properties(call.cloud_properties)
+        group = self.membership.requested_group(call.env, size.vm_group)
         clusters = self.membership.list_joinable(group, self.placement.in_zone(size.zone))
-        nics = self.networking.read_nics(networks)
-        template = self.stemcells.require_template(stemcell_cid)
+        nics = self.networking.read_nics(call.networks)
+        template = self.stemcells.require_template(call.stemcell_cid)
         problem = NoPlacement("the zone has no cluster", remedy="check properties.zones")
-        for cluster in self.placement.list_fitting(clusters, size, mark.intent):
+        for cluster in self.placement.list_fitting(clusters, size, call.mark.intent):
             try:
-                machine = self._clone(template, size, nics, cluster, mark)
-                answer = self._finish(machine, size, agent_id, networks, nics, env, group, cluster.zone)
-                return VmCreated(instance_uuid(mark), answer)
+                machine = self._clone(template, size, nics, cluster, call.mark)
+                answer = self._finish(machine, size, call.agent_id, call.networks, nics, call.env, group, cluster.zone)
+                return VmCreated(instance_uuid(call.mark), answer)
             except NoPlacement as error:
                 problem = error  # nothing is left of it, and the zone may have another cluster
         raise problem
+
+    def exists(self, cid: str) -> bool:
+        return self.inventory.find_vm(cid) is not None
 
     def delete(self, cid: str) -> None:
         found = self.inventory.find_vm(cid)
@@ -184,13 +185,16 @@ class Machines:
             path, above = [*path, str(folder.get("name"))], folder.get("parent")
         return owner_of(path, self.attributes.by_name(row.get("customValue")), self.director_uuid)
 
-    def calculate_properties(self, requirements: Mapping[str, int]) -> Json:
+    def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
         for key in ("cpu", "ram", "ephemeral_disk_size"):
             if not isinstance(requirements.get(key), int):
                 raise InvalidCall(f"requirements.{key} is missing or no number", remedy=f"give {key}")
         size = VmProperties(requirements["cpu"], requirements["ram"], requirements["ephemeral_disk_size"])
         self.placement.list_fitting(list(self.placement.clusters.values()), size, "")
         return {"cpu": size.cpu, "ram": size.ram, "disk": size.disk}
+
+    def list_disks(self, cid: str) -> list[str]:
+        return self.disks.list_attached(cid)
 
     def current_id(self) -> str:
         """The VM that this process runs in, by the uuid of its board."""

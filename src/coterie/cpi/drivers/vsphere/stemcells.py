@@ -66,7 +66,7 @@ class Stemcells:
     coordinator: Coordinator
     submit: Callable[[str, Json], Json]
 
-    def create(self, image_path: str, cloud_properties: Json, mark: Mark) -> str:
+    def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
         """From a file, or (a light stemcell) from a template that an operator keeps, named by its inventory path."""
         source = (cloud_properties or {}).get("template")
         if not source and not (image_path and Path(image_path).is_file()):
