@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from peers.incus_bed import CLUSTER, IncusBed
-from tests.cpi.drivers.incus.test_incus_deploy import placed
+from tests.cpi.drivers.incus.place import placed
 from tests.peers.incus.cluster import MEMBERS, NETWORK, POOL
 from tests.requests.site import group, manifest
 
