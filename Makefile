@@ -48,7 +48,8 @@ test-vsphere-new: $(VENV)/.tested ## the vSphere driver on the newest simulator 
 	folder=$$(tests/peers/vcsim/build-newest) && COTERIE_VCSIM=$$folder $(BIN)/pytest -q -m "not openstack and not incus" -k vsphere \
 	  tests/cpi/drivers/vsphere tests/cpi/test_conformance.py
 
-INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/bosh/test_incus_program.py
+INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/cpi/drivers/test_fencing.py \
+         tests/cleanup/accidents tests/bosh/test_incus_program.py
 
 test-incus: $(VENV)/.tested ## against real Incus clusters of three members, one for each worker: brings them up (Debian, root), runs the tests, takes them down
 	$(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" $(INCUS)

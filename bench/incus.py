@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from peers.incus_bed import CLUSTER, IncusBed
-from tests.cpi.drivers.incus.test_incus_deploy import config, placed, subnet
+from tests.cpi.drivers.incus.place import config, placed, subnet
 from tests.peers.incus.cluster import MEMBERS, NETWORK, POOL, Refused
 from tests.requests.site import group, manifest
 

@@ -1,4 +1,5 @@
-"""The clouds of the suite: sandbox, emulated CloudStack, simulated vCenter, simulated EC2 and Azure, real OpenStack."""
+"""The clouds of the suite: sandbox, emulated CloudStack, simulated vCenter, simulated EC2 and Azure, real OpenStack and
+Incus."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from peers.aws_bed import AwsBed
 from peers.azure_bed import AzureBed
 from peers.cloudstack_bed import CloudstackBed
 from peers.gcp_bed import PUBLIC_IMAGE, GcpBed, path_of
+from peers.incus_bed import CLUSTER, IncusBed
+from peers.incus_operator import ROOT, VOLUMES, IncusOperator
 from peers.openstack_bed import OpenstackBed
 from peers.openstack_operator import PATHS, until
 from peers.sandbox_bed import list_account
@@ -29,6 +32,7 @@ from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.cloudstack.driver import CloudstackCpi
 from coterie.cpi.drivers.gcp.driver import GcpCpi
 from coterie.cpi.drivers.gcp.marks import describe_mark
+from coterie.cpi.drivers.incus.marks import USER, mark_config
 from coterie.cpi.drivers.openstack import rows
 from coterie.cpi.drivers.vsphere.driver import VsphereCpi
 from coterie.cpi.kit.marking import DIRECTOR, GROUP, mark_tags
@@ -41,9 +45,11 @@ from coterie.sandbox.fit import Demand
 from coterie.sandbox.nics import NicRequest
 from coterie.sandbox.tags import set_tags
 from tests.cleanup.accidents.ground import OTHER_DIRECTOR, Bed, Inventory
+from tests.cpi.drivers.incus import place as incus
 from tests.cpi.drivers.openstack import place as openstack
 from tests.cpi.drivers.vsphere import place as vsphere
 from tests.ledger.blank import sqlite_ledger
+from tests.peers.incus.cluster import NETWORK, POOL
 from tests.peers.vcenter import vcenter
 from tests.requests import test_on_aws as aws
 from tests.requests import test_on_azure as azure
@@ -475,6 +481,77 @@ class OpenstackGround:
             one.close()
 
 
+class IncusNeighbours(IncusOperator):
+    def create_vm(self, name: str, az: str, **more: Any) -> str:
+        """Where a volume of ours is: a VM elsewhere cannot have it."""
+        homes = [row["location"] for row in self.rows(VOLUMES) if f"{USER}{DIRECTOR}" in row["config"]]
+        return self.create_on(homes[0] if homes and az == "z1" else f"@{az}", name, **more)
+
+
+class IncusGround:
+    driver = "incus"
+    adoptable = "anti-affinity"
+
+    def open_site(self, folder: Path) -> Site:
+        (folder / "cloud").mkdir()
+        self._bed = IncusBed(folder / "cloud")
+        self.operator, self.faults = IncusNeighbours(CLUSTER, self._bed.project), self._bed.faults
+        self.inventory = self._bed.inventory
+        self._projects: list[str] = []
+        site = _site(incus.Place, folder, self.config())
+        site.bed = self._bed
+        (site.folder / "stemcells" / "image").write_bytes(Path(self._bed.image()[0]).read_bytes())
+        return site
+
+    def config(self, **more: Any) -> str:
+        return _with_properties(incus.config(self._bed), **more)
+
+    def config_elsewhere(self) -> str:
+        if not self._projects:
+            CLUSTER.call("POST", "/1.0/projects", {"name": "elsewhere"})
+            self._projects.append("elsewhere")
+        return self.config(project="elsewhere")
+
+    def forge(self, kind: Kind, mark: Mark) -> str:
+        """As `incus copy`, `incus storage volume copy` and `incus profile copy` make them, with the whole config."""
+        config = mark_config(mark)
+        match kind:
+            case "vm":
+                taken = self.operator.exists("vm", mark.name())
+                return self.operator.create_vm("clone" if taken else mark.name(), "z1", config=config)
+            case "disk":
+                self.operator.call("POST", VOLUMES, {"name": "clone", "config": config})
+                return f"{POOL}:clone"
+            case "image":
+                return self.operator.create_image(mark_tags(mark))
+            case "security_group":
+                self.operator.call("POST", "/1.0/network-acls", {"name": "clone", "config": config})
+                return "clone"
+            case "server_group":
+                row = self.operator.call("GET", f"/1.0/profiles/{mark.group_cid}")
+                self.operator.call("POST", "/1.0/profiles", {"name": "clone", "config": row["config"]})
+                return "clone"
+        raise AssertionError(kind)
+
+    def give_away(self, vm_cid: str) -> None:
+        config = {f"{USER}{DIRECTOR}": OTHER_DIRECTOR}
+        self.operator.call("PATCH", f"/1.0/instances/{vm_cid}", {"config": config})
+
+    def use_security_group(self, cid: str) -> str:
+        nic = {"type": "nic", "name": "eth0", "network": NETWORK, "security.acls": cid}
+        return self.operator.create_vm("theirs", "z1", devices={**ROOT, "eth0": nic})
+
+    def unshare(self, image_cid: str) -> None:
+        self.operator.call("PATCH", f"/1.0/images/{image_cid}", {"public": False})
+
+    def close(self) -> None:
+        """With what an accident left that went wrong: the next one begins in the same project."""
+        self.operator.clear()
+        for one in self._projects:
+            CLUSTER.call("DELETE", f"/1.0/projects/{one}")
+        self._bed.close()
+
+
 BEDS: dict[str, Callable[[], Bed]] = {
     "sandbox": SandboxGround,
     "cloudstack": CloudstackGround,
@@ -483,6 +560,7 @@ BEDS: dict[str, Callable[[], Bed]] = {
     "azure": AzureGround,
     "gcp": GcpGround,
     "openstack": OpenstackGround,
+    "incus": IncusGround,
 }
 
 

@@ -21,10 +21,8 @@ _NO_SECURITY_GROUPS = Reason("vCenter has none; they belong to NSX, another prod
 _NO_PARTS = Reason("its driver creates none beside a VM", "docs/cleanup.md, Kinds")
 
 # Drivers that the suite does not run on.
-_NO_BED = Reason("its bed is not written yet", "tests/cleanup/accidents/beds.py")
 LEFT_OUT = {
     "exec": Reason("a BOSH CPI cannot list what there is", "docs/cleanup.md, Kinds"),
-    "incus": _NO_BED,
 }
 LACKS: dict[str, dict[str, Reason]] = {
     "sandbox": {
@@ -62,6 +60,11 @@ LACKS: dict[str, dict[str, Reason]] = {
         "copy of a server group": Reason("a placement policy is marked by its name, which is unique", "docs/gcp.md"),
     },
     "openstack": {},
+    "incus": {
+        "port": _NO_PARTS,
+        "ip": _NO_PARTS,
+        "part of a VM": _NO_PARTS,
+    },
 }
 
 

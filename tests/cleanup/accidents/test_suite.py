@@ -11,11 +11,13 @@ from tests.cleanup.accidents.beds import BEDS
 from tests.cleanup.accidents.ground import Ground
 from tests.cleanup.accidents.listing import LACKS, Accident
 
+MARKS = {"openstack": pytest.mark.openstack, "incus": pytest.mark.incus}
+
 
 def _cases() -> Iterator[object]:
     for driver in LACKS:
         for one in ACCIDENTS:
-            marks = [pytest.mark.openstack] if driver == "openstack" else []
+            marks = [MARKS[driver]] if driver in MARKS else []
             if driver != "sandbox" and not one.cloud:
                 marks.append(pytest.mark.full)
             yield pytest.param(driver, one, id=f"{driver}-{one.number:02d}-{one.run.__name__}", marks=marks)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import itertools
+import tarfile
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from tests.peers.incus.cluster import NETWORK, POOL, Cluster, Refused
 
@@ -18,6 +23,7 @@ PATHS = {
     "image": "/1.0/images",
     "network": "/1.0/networks",
 }
+ROOT = {"root": {"type": "disk", "path": "/", "pool": POOL}}
 _numbers = itertools.count()
 
 
@@ -34,10 +40,12 @@ class IncusOperator(Operator):
         return list(self.call("GET", f"{path}?recursion=1"))
 
     def create_vm(self, name: str, az: str, **more: Any) -> str:
-        """Empty: it has nothing to boot."""
-        root = {"root": {"type": "disk", "path": "/", "pool": POOL}}
-        body = {"name": name, "source": {"type": "none"}, "devices": root, "profiles": [], **more}
-        self.call("POST", f"/1.0/instances?target=@{az}", body)
+        return self.create_on(f"@{az}", name, **more)
+
+    def create_on(self, target: str, name: str, **more: Any) -> str:
+        """On a member or in a cluster group. Empty: it has nothing to boot."""
+        body = {"name": name, "source": {"type": "none"}, "devices": ROOT, "profiles": [], **more}
+        self.call("POST", f"/1.0/instances?target={target}", body)
         return name
 
     def create_group(self, name: str, policy: str, az: str) -> str:
@@ -47,6 +55,21 @@ class IncusOperator(Operator):
     def create_security_group(self, name: str) -> str:
         self.call("POST", "/1.0/network-acls", {"name": name})
         return name
+
+    def create_image(self, properties: Mapping[str, str]) -> str:
+        """Of bytes of its own, since Incus takes the same ones once."""
+        text = f"architecture: x86_64\ncreation_date: {next(_numbers) + 1}\nproperties: {{os: none}}\n".encode()
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            entry = tarfile.TarInfo("metadata.yaml")
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+            folder = tarfile.TarInfo("rootfs")
+            folder.type = tarfile.DIRTYPE
+            tar.addfile(folder)
+        raw = archive.getvalue()
+        self.call("POST", "/1.0/images", raw, **{"x-incus-properties": urlencode(properties)})
+        return hashlib.sha256(raw).hexdigest()
 
     def create(self, kind: Kind, az: str) -> str | None:
         name = f"somebodys-{next(_numbers)}"
@@ -61,6 +84,8 @@ class IncusOperator(Operator):
                 return name
             case "security_group":
                 return self.create_security_group(name)
+            case "image":
+                return self.create_image({"name": name})
         return None
 
     def keep(self, kind: Kind, cid: str) -> bool:
@@ -107,6 +132,18 @@ class IncusOperator(Operator):
         elif kind == "security_group":
             self._take_from_nics(cid)
         self.call("DELETE", self._path(kind, cid))
+
+    def clear(self) -> None:
+        """Deletes all that the project has, as after a test that failed."""
+        for row in self.rows("/1.0/instances"):
+            self.delete("vm", row["name"])
+        for row in self.rows(VOLUMES):
+            if "/" not in row["name"]:
+                self.call("DELETE", f"{VOLUMES}/{row['name']}?target={row['location']}")
+        for kind, key in (("image", "fingerprint"), ("server_group", "name"), ("security_group", "name")):
+            for row in self.rows(PATHS[kind]):
+                if row[key] != "default":
+                    self.call("DELETE", f"{PATHS[kind]}/{row[key]}")
 
     def exists(self, kind: Kind, cid: str) -> bool:
         try:

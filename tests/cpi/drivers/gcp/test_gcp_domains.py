@@ -3,6 +3,9 @@ same time, those that lists show too late or too long. No domain ever has two me
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -199,49 +202,70 @@ def test_members_without_numbers_share_no_domain_though_lists_lag(bed: GcpBed, l
 # -- a storm --
 
 
-def storm(bed: GcpBed, lab: Lab, group: str, callers: int, rounds: int) -> int:
-    """More callers than there are domains, each with a number of its own, make members and delete them again. Every
-    second one is lost: it is there until the next one of its number is. No domain has two members that were answered.
-    How many were."""
+# Makes one member after the other; every second one is lost: it is there until the next one of its number is.
+PROCESS = """
+import json, sys, time
+from coterie.cpi.contract import CpiError, Mark, NoPlacement, Runtime
+from coterie.cpi.drivers.gcp.driver import GcpCpi
+given, lost = json.loads(sys.stdin.read()), []
+
+def delete(vm, since):
+    domain = cpi.machines.read(vm)["resourceStatus"]["scheduling"]["availabilityDomain"]
+    print(json.dumps([domain, since, time.monotonic()]))
+    cpi.delete_vm(vm)
+
+for turn, arguments in enumerate(given["vms"]):
+    cpi = GcpCpi("lab", given["properties"], Runtime(given["director"], None))
+    mark = Mark(given["director"], arguments.pop("intent"))
+    try:
+        vm = cpi.create_vm(**arguments, mark=mark).cid
+    except CpiError as error:
+        assert error.retryable or isinstance(error, NoPlacement), error
+        continue
+    since = time.monotonic()
+    for one in lost:
+        delete(*one)
+    lost = [(vm, since)]
+    time.sleep(given["pause_s"])
+    if turn % 2:
+        delete(*lost.pop())
+for one in lost:
+    delete(*one)
+"""
+
+
+def storm(bed: GcpBed, lab: Lab, group: str, processes: int, members: int) -> int:
+    """More processes than there are domains, each with a number of its own. No domain has two members that were
+    answered. How many were."""
     lag(bed, LAG_S)
-    answered: list[tuple[str, float, float]] = []
-
-    def delete(vm: str, domain: str, since: float) -> None:
-        answered.append((domain, since, time.monotonic()))
-        bed.open().delete_vm(vm)
-
-    def live(number: int) -> None:
-        lost = list[tuple[str, str, float]]()
-        for turn in range(rounds):
-            try:
-                vm = bed.open().create_vm(**lab.vm_arguments(group=group, member=number)).cid
-            except CpiError as error:
-                assert error.retryable or isinstance(error, NoPlacement), error
-                continue
-            since, status = time.monotonic(), resource(bed, vm).row["resourceStatus"]
-            for one in lost:
-                delete(*one)
-            lost = [(vm, str(status["scheduling"]["availabilityDomain"]), since)]
-            time.sleep(LAG_S)
-            if turn % 2:
-                delete(*lost.pop())
-        for one in lost:
-            delete(*one)
-
-    with ThreadPoolExecutor(callers) as pool:
-        list(pool.map(live, range(callers)))
+    running = []
+    for number in range(processes):
+        machines = [lab.vm_arguments(group=group, member=number) for _ in range(members)]
+        vms = [{"intent": one.pop("mark").intent, **one} for one in machines]
+        given = {"director": bed.director_uuid, "properties": bed.properties(), "vms": vms, "pause_s": LAG_S}
+        command = [sys.executable, "-c", PROCESS]
+        one = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert one.stdin
+        one.stdin.write(json.dumps(given))
+        one.stdin.close()
+        running.append(one)
+    answered = []
+    for one in running:
+        assert one.stdout
+        answered += [json.loads(line) for line in one.stdout.read().splitlines()]
+        assert one.wait(300) == 0
     lag(bed, 0.0)
-    for domain in {one[0] for one in answered}:
-        times = sorted(one[1:] for one in answered if one[0] == domain)
+    for domain in {each[0] for each in answered}:
+        times = sorted(each[1:] for each in answered if each[0] == domain)
         assert all(first[1] <= second[0] for first, second in pairwise(times)), f"two members in domain {domain}"
     assert not domains(lab, group)
     return len(answered)
 
 
 def test_a_storm_puts_no_two_members_into_one_domain(bed: GcpBed, lab: Lab, group: str) -> None:
-    assert storm(bed, lab, group, callers=6, rounds=3)
+    assert storm(bed, lab, group, processes=5, members=2)
 
 
 @pytest.mark.full
-def test_twenty_callers_of_ten_members_each_put_no_two_into_one_domain(bed: GcpBed, lab: Lab, group: str) -> None:
-    assert storm(bed, lab, group, callers=20, rounds=10) > DOMAINS
+def test_twenty_processes_of_ten_members_each_put_no_two_into_one_domain(bed: GcpBed, lab: Lab, group: str) -> None:
+    assert storm(bed, lab, group, processes=20, members=10) > DOMAINS

@@ -22,7 +22,7 @@ from coterie.cpi.drivers.incus.marks import (
     tags_of,
     vm_mark,
 )
-from coterie.cpi.drivers.incus.server_groups import Groups, describe_group
+from coterie.cpi.drivers.incus.server_groups import Groups
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
@@ -31,7 +31,7 @@ from coterie.slotted import dataclass, replace
 
 # Error: its member is silent, so that nothing is known of it
 _STATES: Mapping[str, str | None] = {"Running": "running", "Stopped": "stopped", "Frozen": "stopped", "Error": None}
-List = Callable[[Mapping[str, str]], Iterable[Row]]
+_HOLDERS = "_holders"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Objects:
             "server_group": self._kind(
                 partial(client.rows, "list profiles", "/profiles"),
                 groups.profiles.read,
-                lambda row, _: describe_group(groups.profiles, row),
+                lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
                 lambda cid, _: groups.server.delete(cid),
             ),
             "security_group": self._kind(
-                partial(client.rows, "list network ACLs", "/network-acls"),
-                partial(self._named, "/network-acls"),
-                self._describe_security_group,
+                lambda wanted: self._add_holders(client.rows("list network ACLs", "/network-acls", wanted)),
+                self._read_security_group,
+                _describe_security_group,
                 lambda cid, _: security.delete(cid),
             ),
             "network": ObjectKind(
@@ -187,13 +187,17 @@ class Objects:
             tags=tags,
         )
 
-    def _describe_security_group(self, row: Row, director_uuid: str) -> CloudObject:
-        """A copied mark alone is none."""
-        cid = str(row["name"])
-        found, holders = self.groups.security.read(cid), self.groups.security.holders(cid)
-        mark = found.mark if found else None
-        used = tuple(str(one).partition("?")[0].rpartition("/")[2] for one in row.get("used_by") or ())
-        return CloudObject("security_group", cid, cid, mark=mark, in_use_by=(*holders, *used), tags=tags_of(row))
+    def _read_security_group(self, cid: str) -> Row | None:
+        row = self._named("/network-acls", cid)
+        return self._add_holders([row])[0] if row else None
+
+    def _add_holders(self, rows: list[Row]) -> list[Row]:
+        """The server groups that have each of these ACLs."""
+        holders: dict[str, list[str]] = {str(row["name"]): [] for row in rows}
+        for record in self.groups.records.newest().values() if rows else ():
+            for acl in holders.keys() & set(record.security_groups):
+                holders[acl].append(record.cid)
+        return [{**row, _HOLDERS: holders[row["name"]]} for row in rows]
 
     def _networks(self) -> list[Row]:
         rows = self.client.rows("list networks", "/networks")
@@ -218,6 +222,11 @@ def _describe_disk(row: Row, director_uuid: str) -> CloudObject:
     state = "attached" if users(row) else "detached"
     host = row.get("location") if row.get("location") != "none" else None
     return describe("disk", cid_of(row), row, in_use_by=users(row), host=host, state=state)
+
+
+def _describe_security_group(row: Row, director_uuid: str) -> CloudObject:
+    used = [str(one).partition("?")[0].rpartition("/")[2] for one in row.get("used_by") or ()]
+    return describe("security_group", str(row["name"]), row, in_use_by=(*row[_HOLDERS], *used))
 
 
 def _describe_snapshot(row: Row, director_uuid: str) -> CloudObject:

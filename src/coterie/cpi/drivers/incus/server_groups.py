@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
-    CloudObject,
     CpiError,
     GroupInUse,
     GroupMember,
@@ -28,7 +27,6 @@ from coterie.cpi.drivers.incus.marks import (
     POLICY,
     RECORD,
     USER,
-    describe,
     is_unread,
     mark_config,
     mark_of,
@@ -314,11 +312,6 @@ def exchange_acls(row: Row, old: Collection[str], new: Collection[str]) -> bool:
             if not wanted:
                 del nic["security.acls"]
     return changed
-
-
-def describe_group(profiles: Profiles, row: Row) -> CloudObject:
-    cid = str(row["name"])
-    return describe("server_group", cid, row, in_use_by=tuple(profiles.list_tagged(cid)), state="live")
 
 
 def _hosts_of(metadata: GroupMetadata) -> list[str]:
