@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from peers.incus_bed import IncusBed
 from peers.incus_operator import VOLUMES
+from tests.peers.incus.cluster import until
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, Expected, Kind, Mark, NoPlacement, SecurityGroup
@@ -52,6 +53,16 @@ def killed_after(bed: IncusBed, act: Act, changes: int, mark: Mark) -> bool:
     return False
 
 
+def await_instances(bed: IncusBed) -> None:
+    """A sweep comes when nothing is on its way any more."""
+
+    def is_idle() -> bool:
+        running = (bed.operator.call("GET", "/1.0/operations?recursion=1") or {}).get("running") or ()
+        return not any((one.get("resources") or {}).get("instances") for one in running)
+
+    until(is_idle, 30.0, "an operation on an instance does not end")
+
+
 def sweep(bed: IncusBed, keep: frozenset[str]) -> None:
     cpi = bed.open()
     for kind in SWEPT:
@@ -68,6 +79,7 @@ def every_change(bed: IncusBed, lab: Lab, act: Act, undo: Callable[[Any], Any], 
     assert bed.inventory() == before
     for changes in itertools.count(1):
         died = killed_after(bed, act, changes, lab.mark())
+        await_instances(bed)
         sweep(bed, keep)
         assert bed.inventory() == before, f"killed after change {changes}, swept"
         mark = lab.mark()
