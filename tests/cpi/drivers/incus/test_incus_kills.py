@@ -19,7 +19,7 @@ from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, Expected, Kind, Mark, NoPlacement, SecurityGroup
 from coterie.cpi.drivers.incus.client import Client
 from coterie.cpi.drivers.incus.create_vm import _Creation
-from coterie.cpi.drivers.incus.placement import Seat
+from coterie.cpi.drivers.incus.placement import Reservation
 from coterie.ledger.work import domains
 
 SWEPT: tuple[Kind, ...] = ("vm", "snapshot", "disk", "image", "server_group", "security_group")
@@ -141,10 +141,10 @@ def test_the_seat_of_a_vm_whose_creator_was_killed_is_kept(bed: IncusBed, lab: L
 
 
 def killed_begin(is_sent: bool) -> Callable[..., str]:
-    def begin(self: _Creation, seat: Seat, body: Any) -> str:
+    def begin(self: _Creation, reservation: Reservation, body: Any) -> str:
         if is_sent:
             with suppress(CpiError):
-                _begin(self, seat, body)
+                _begin(self, reservation, body)
         raise Killed
 
     return begin

@@ -27,7 +27,7 @@ from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
-    SEAT,
+    RESERVATION,
     SETTINGS,
     address_key,
     is_unread,
@@ -35,9 +35,9 @@ from coterie.cpi.drivers.incus.marks import (
     mark_of,
     user_config,
 )
-from coterie.cpi.drivers.incus.placement import Members, Seat
+from coterie.cpi.drivers.incus.placement import Members, Reservation
 from coterie.cpi.drivers.incus.properties import MACHINE, NETWORK, VmSpec, read_vm_spec
-from coterie.cpi.drivers.incus.reservations import Reservations
+from coterie.cpi.drivers.incus.reservations import Placements
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, compact_json
@@ -83,7 +83,7 @@ class VmFactory:
     groups: Groups
     disks: Disks
     stemcells: Stemcells
-    reservations: Reservations
+    placements: Placements
 
     def create(self, call: CreateVmCall) -> VmCreated:
         args = call.read(read_vm_spec, NETWORK)
@@ -163,15 +163,15 @@ class _Creation:
         operation = ""
         while True:
             try:
-                seat = parts.reservations.take(resolved.wish, silent)
+                reservation = parts.placements.take(resolved.wish, silent)
             except NoPlacement:
                 if doubt:
                     raise doubt from None
                 raise
-            if seat is None:
+            if reservation is None:
                 break
             try:
-                operation = self._begin(seat, resolved.body)
+                operation = self._begin(reservation, resolved.body)
                 self._is_ours = True
                 undo.add(lambda: parts.machines.delete(self._name))
                 break
@@ -179,12 +179,12 @@ class _Creation:
                 if look_after(error, partial(parts.machines.read, self._name)):
                     break
                 if error.http_status < 500:
-                    parts.reservations.seats.release(seat)
+                    parts.placements.recorded.release(reservation)
                     raise
-                doubt, silent[seat.member] = error, error.why
+                doubt, silent[reservation.member] = error, error.why
         row, failure = self._await_end(operation, undo)
-        if seat:
-            parts.reservations.seats.release(seat)
+        if reservation:
+            parts.placements.recorded.release(reservation)
         if row is None:
             why = failure.why if failure else "another call began it"
             raise VMCreationFailed(
@@ -192,11 +192,11 @@ class _Creation:
             )
         return row
 
-    def _begin(self, seat: Seat, body: Json) -> str:
+    def _begin(self, reservation: Reservation, body: Json) -> str:
         parts = self._parts
-        query = {"target": seat.member} if parts.members.is_clustered() else {}
-        if seat.profile:
-            body = {**body, "config": {**body["config"], SEAT: seat.note}}
+        query = {"target": reservation.member} if parts.members.is_clustered() else {}
+        if reservation.profile:
+            body = {**body, "config": {**body["config"], RESERVATION: reservation.note}}
         return parts.client.change(f"create instance {self._name}", "POST", "/instances", body, **query)[1]
 
     def _await_end(self, operation: str, undo: Undo) -> tuple[Row | None, Refusal | None]:

@@ -1,5 +1,5 @@
-"""Which member of a cluster a new VM goes to, and the seats that VMs were given. Incus itself knows no server groups:
-the one writer of a group chooses here. The choice is a pure function."""
+"""Which member of a cluster a new VM goes to, and the reservations that were made for VMs. Incus itself knows no server
+groups: the one writer of a group chooses here. The choice is a pure function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
-from coterie.cpi.drivers.incus.marks import SEAT, address_key, of_address
+from coterie.cpi.drivers.incus.marks import RESERVATION, address_key, of_address
 from coterie.cpi.drivers.incus.properties import CONTAINER
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.ids import INTENT_LENGTH
@@ -65,7 +65,7 @@ def _refusal(policy: str | None, place: Place, taken: Collection[str], allowed: 
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Reservation:
     """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice. Its note
     is on the instance, too, which tells by which create it came."""
 
@@ -80,9 +80,9 @@ class Seat:
         return f"{self.until:.3f} {self.name} {self.member} {self.token}"
 
     @staticmethod
-    def of_note(profile: str, note: str) -> Seat:
+    def of_note(profile: str, note: str) -> Reservation:
         until, name, member, token = note.split()
-        return Seat(profile, name, member, float(until), token)
+        return Reservation(profile, name, member, float(until), token)
 
 
 class ProcessRecords(UnrecordedParts):
@@ -105,7 +105,7 @@ class ProcessRecords(UnrecordedParts):
 _PROCESS = ProcessRecords()
 
 
-class Seats:
+class ReservationRecords:
     """Those of groups, recorded in the ledger, where the next writer finds them."""
 
     def __init__(self, cloud: str, client: Client, records: PartRecords) -> None:
@@ -113,24 +113,24 @@ class Seats:
         self.client = client
         self.records = _PROCESS if type(records) is UnrecordedParts else records
 
-    def record(self, seat: Seat) -> None:
-        self.records.intend(self._mark(seat.profile), "vm", seat.note)
+    def record(self, reservation: Reservation) -> None:
+        self.records.intend(self._mark(reservation.profile), "vm", reservation.note)
 
-    def release(self, seat: Seat) -> None:
+    def release(self, reservation: Reservation) -> None:
         """Its create has ended, or was never sent, or its instance is seen."""
-        if seat.profile:
-            self.records.withdraw(self._mark(seat.profile), "vm", seat.note)
+        if reservation.profile:
+            self.records.withdraw(self._mark(reservation.profile), "vm", reservation.note)
 
-    def list_of(self, profile: str) -> list[Seat]:
-        return [Seat.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
+    def list_of(self, profile: str) -> list[Reservation]:
+        return [Reservation.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
 
     def settle(self, row: Row) -> None:
         """For an instance that goes: the create that brought it cannot bring it again; another one could."""
-        note = str((row.get("config") or {}).get(SEAT) or "")
+        note = str((row.get("config") or {}).get(RESERVATION) or "")
         for profile in row.get("profiles") or () if note else ():
-            seat = Seat.of_note(str(profile), note)
-            if seat.until > time.time():
-                self.release(seat)
+            reservation = Reservation.of_note(str(profile), note)
+            if reservation.until > time.time():
+                self.release(reservation)
 
     def _mark(self, profile: str) -> Mark:
         """That of no object: only here it is looked for."""
