@@ -110,7 +110,7 @@ def test_create_vm_in_a_strict_group(bed: IncusBed, lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before its request", "its request on the way"])
-def test_the_seat_of_a_vm_whose_creator_was_killed_is_kept(bed: IncusBed, lab: Lab, is_sent: bool) -> None:
+def test_the_place_of_a_vm_whose_creator_was_killed_is_kept(bed: IncusBed, lab: Lab, is_sent: bool) -> None:
     """The request arrives half a second later, or never: others that follow at once leave the member to it."""
     group, image = lab.group("anti-affinity", azs=()), lab.image()
 

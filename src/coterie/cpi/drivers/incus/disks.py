@@ -4,11 +4,12 @@ its disks are. One that is attached to a VM elsewhere is copied there first."""
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import ATTACHED, COPY, mark_config, mark_of, of_mark, user_config
@@ -21,6 +22,7 @@ from coterie.slotted import dataclass
 # of virtual machines block devices, of containers directories
 _CONTENT = {CONTAINER: "filesystem", MACHINE: "block"}
 _BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_incus_"
+_WHOLE = "whole"
 STORE = "/var/vcap/store"
 _SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas")
 _MIB = {"": 1 / 2**20, "B": 1 / 2**20, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 2**20}
@@ -211,27 +213,39 @@ class Disks:
         return new
 
     def _copy(self, row: Row, member: str) -> Row:
-        """A copy says that it is one: beside the volume it was begun from it is no disk, since it may lack data."""
-        name = str(row["name"])
+        """A copy says that it is one, and by which call, until that call has seen its end: before, it may lack data. A
+        whole one of a call that was interrupted is used; each attachment of the volume itself removes it first."""
+        name, token = str(row["name"]), secrets.token_hex(8)
         for operation in self.client.running():
             used = (operation.get("resources") or {}).get("storage_volumes") or ()
             if any(str(one).partition("?")[0].rpartition("/")[2] == name for one in used):
                 with suppress(CpiError):  # what an interrupted call began
                     self.client.wait(f"copy volume {name}", str(operation["id"]))
         for one in self._copies(cid_of(row)):
+            if one["location"] == member and one["config"].get(COPY) == _WHOLE:
+                return one
             if one["location"] == member:
                 self._delete_volume(one)
         config = {key: value for key, value in row["config"].items() if not key.startswith("volatile.")}
-        source = {"type": "copy", "pool": row["pool"], "name": name, "location": row["location"]}
         body = {
             "name": name,
             "type": "custom",
             "content_type": row["content_type"],
-            "config": {**config, COPY: "true"},
-            "source": source,
+            "config": {**config, COPY: token},
+            "source": {"type": "copy", "pool": row["pool"], "name": name, "location": row["location"]},
         }
         self.client.run(f"copy volume {name} to {member}", "POST", _path(str(row["pool"])), body, target=member)
-        return {**row, "config": body["config"], "location": member}
+
+        def end(volume: Row) -> bool:
+            if volume["config"].get(COPY) != token:
+                raise Unavailable(f"another call copies disk {cid_of(row)}", remedy="repeat", retryable=True)
+            volume["config"][COPY] = _WHOLE
+            return True
+
+        copy = self.client.edit(f"end the copy of {name}", _volume_path(row), end, target=member)
+        if copy is None:
+            raise Unavailable(f"another call removed the copy of {cid_of(row)}", remedy="repeat", retryable=True)
+        return {**row, "config": copy["config"], "location": member}
 
     def _create_volume(self, pool: str, name: str, member: str, config: Mapping[str, str], content: str) -> None:
         body = {"name": name, "type": "custom", "content_type": content, "config": config}
