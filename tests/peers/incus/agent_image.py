@@ -18,6 +18,7 @@ settings=/var/vcap/bosh/settings.json
 base=/var/vcap/agent
 mkdir -p $base/bosh
 ip=$(sed -n 's/.*"ip":"\\([^"]*\\)".*/\\1/p' $settings)
+syslogd -O /dev/null  # the agent wants one
 leased='{"ip":"'$ip'","netmask":"255.255.0.0","gateway":"127.0.0.1"}'
 echo "$leased" > $base/bosh/dummy-default-network-settings.json
 cd $base && bosh-agent -P dummy -M dummy -b $base -C /etc/agent.json > /www/agent.log 2>&1 &

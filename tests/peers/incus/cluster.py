@@ -143,6 +143,9 @@ class Cluster:
         path = answer["operation"].partition("?")[0]
         return self._call("GET", f"{path}/wait?timeout=60", None, member, {}).get("metadata")
 
+    def read_file(self, instance: str, path: str, member: str = MEMBERS[0]) -> str:
+        return self._ask("GET", f"/1.0/instances/{instance}/files?path={path}", None, member, {}).decode()
+
     def statuses(self) -> dict[str, str]:
         rows = self.call("GET", "/1.0/cluster/members?recursion=1")
         return {row["server_name"]: row["status"] for row in rows}
@@ -163,6 +166,12 @@ class Cluster:
         return f"https://{self._net}.11:8443"
 
     def _call(self, method: str, path: str, body: Any, member: str, headers: dict[str, str]) -> Any:
+        answer = json.loads(self._ask(method, path, body, member, headers) or b"{}")
+        if answer.get("type") == "error":
+            raise Refused(answer["error_code"], answer["error"])
+        return answer
+
+    def _ask(self, method: str, path: str, body: Any, member: str, headers: dict[str, str]) -> bytes:
         connection = http.client.HTTPConnection("incus", timeout=90)
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.settimeout(90)
@@ -170,12 +179,9 @@ class Cluster:
         try:
             raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
             connection.request(method, path, raw, headers)
-            answer = json.loads(connection.getresponse().read() or b"{}")
+            return connection.getresponse().read()
         finally:
             connection.close()
-        if answer.get("type") == "error":
-            raise Refused(answer["error_code"], answer["error"])
-        return answer
 
     def _answers(self, name: str, path: str = "/1.0") -> bool:
         """A member that begins answers the first path; the other only once it is ready."""

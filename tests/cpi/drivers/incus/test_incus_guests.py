@@ -9,6 +9,7 @@ import urllib.request
 from typing import Any
 
 from peers.incus_bed import CLUSTER, IncusBed
+from peers.incus_operator import VOLUMES
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import SecurityGroup
@@ -68,6 +69,29 @@ def test_data_survives_a_new_machine_at_the_same_address(bed: IncusBed, lab: Lab
     assert bed.operator.locations(second) == home
     lab.cpi.detach_disk(second, disk)
     facts(ip, store={"path": "/var/vcap/store", "mounted": False, "files": []})
+
+
+def test_data_comes_along_to_another_cluster_group(bed: IncusBed, lab: Lab) -> None:
+    """With its snapshots; and the volume where it was is gone."""
+    ip = str(bed.address("z1"))
+    first, disk = machine(lab, ip), lab.disk()
+    lab.cpi.attach_disk(first, disk)
+    store = {"path": "/var/vcap/store", "mounted": True}
+    facts(ip, store={**store, "files": []})
+    assert get(ip, "/cgi-bin/write?hello") == "written\n"
+    assert get(ip, "/cgi-bin/write?big=40", 20) == "written\n"
+    snapshot = lab.cpi.snapshot_disk(disk, {}, mark=lab.mark())
+    lab.cpi.delete_vm(first)
+    there = str(bed.address("z2"))
+    second = lab.vm("z2", networks=bed.networks("z2", there), disk_cids=[disk])
+    assert bed.operator.locations(second) == ["inc3"]
+    lab.cpi.attach_disk(second, disk)
+    facts(there, store={**store, "files": ["big", "hello"]})
+    assert [row["location"] for row in bed.operator.rows(VOLUMES)] == ["inc3", "inc3"]
+    (found,) = lab.cpi.survey("snapshot", bed.director_uuid).objects
+    assert found.cid == snapshot
+    lab.cpi.detach_disk(second, disk)
+    lab.cpi.delete_snapshot(snapshot)
 
 
 def test_a_disk_is_as_large_as_requested_and_grows(lab: Lab) -> None:

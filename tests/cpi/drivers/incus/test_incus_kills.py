@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 from peers.incus_bed import IncusBed
+from peers.incus_operator import VOLUMES
+from tests.peers.incus.cluster import until
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, Expected, Kind, Mark, NoPlacement, SecurityGroup
 from coterie.cpi.drivers.incus.client import Client
 from coterie.cpi.drivers.incus.create_vm import _Creation
+from coterie.cpi.drivers.incus.placement import Reservation
 from coterie.ledger.work import domains
 
 SWEPT: tuple[Kind, ...] = ("vm", "snapshot", "disk", "image", "server_group", "security_group")
@@ -50,6 +53,16 @@ def killed_after(bed: IncusBed, act: Act, changes: int, mark: Mark) -> bool:
     return False
 
 
+def await_instances(bed: IncusBed) -> None:
+    """A sweep comes when nothing is on its way any more."""
+
+    def is_idle() -> bool:
+        running = (bed.operator.call("GET", "/1.0/operations?recursion=1") or {}).get("running") or ()
+        return not any((one.get("resources") or {}).get("instances") for one in running)
+
+    until(is_idle, 30.0, "an operation on an instance does not end")
+
+
 def sweep(bed: IncusBed, keep: frozenset[str]) -> None:
     cpi = bed.open()
     for kind in SWEPT:
@@ -66,6 +79,7 @@ def every_change(bed: IncusBed, lab: Lab, act: Act, undo: Callable[[Any], Any], 
     assert bed.inventory() == before
     for changes in itertools.count(1):
         died = killed_after(bed, act, changes, lab.mark())
+        await_instances(bed)
         sweep(bed, keep)
         assert bed.inventory() == before, f"killed after change {changes}, swept"
         mark = lab.mark()
@@ -96,7 +110,7 @@ def test_create_vm_in_a_strict_group(bed: IncusBed, lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("is_sent", [False, True], ids=["before its request", "its request on the way"])
-def test_the_seat_of_a_vm_whose_creator_was_killed_is_kept(bed: IncusBed, lab: Lab, is_sent: bool) -> None:
+def test_the_place_of_a_vm_whose_creator_was_killed_is_kept(bed: IncusBed, lab: Lab, is_sent: bool) -> None:
     """The request arrives half a second later, or never: others that follow at once leave the member to it."""
     group, image = lab.group("anti-affinity", azs=()), lab.image()
 
@@ -127,10 +141,10 @@ def test_the_seat_of_a_vm_whose_creator_was_killed_is_kept(bed: IncusBed, lab: L
 
 
 def killed_begin(is_sent: bool) -> Callable[..., str]:
-    def begin(self: _Creation, member: str, body: Any) -> str:
+    def begin(self: _Creation, reservation: Reservation, body: Any) -> str:
         if is_sent:
             with suppress(CpiError):
-                _begin(self, member, body)
+                _begin(self, reservation, body)
         raise Killed
 
     return begin
@@ -161,22 +175,37 @@ def test_create_stemcell(bed: IncusBed, lab: Lab) -> None:
     assert every_change(bed, lab, act, lab.cpi.delete_stemcell, frozenset()) >= 1
 
 
-def test_an_empty_disk_that_moves_to_its_vm(bed: IncusBed, lab: Lab) -> None:
-    """Killed anywhere, it is there once in the end, and a repeat attaches it."""
-    vm = lab.vm("z1")
+def test_a_disk_that_comes_to_its_vm(bed: IncusBed, lab: Lab) -> None:
+    """Killed anywhere, it is there once in the end, with its data, and a repeat attaches it."""
+    vm, other = lab.vm("z1"), lab.vm("z2")
+    home = bed.operator.locations(vm)
     for changes in itertools.count(1):
-        disk = lab.cpi.create_disk(64, {"cluster_group": "z2"}, mark=lab.mark())
+        disk = lab.cpi.create_disk(64, {}, other, mark=lab.mark())
+        lab.cpi.attach_disk(other, disk)
+        write(bed, other, f"round-{changes}")
+        lab.cpi.detach_disk(other, disk)
         died = killed_after(bed, lambda cpi, _, disk=disk: cpi.attach_disk(vm, disk), changes, lab.mark())
         assert lab.cpi.has_disk(disk)
         assert lab.cpi.attach_disk(vm, disk)
-        copies = [cid for kind, cid in bed.inventory() if kind == "disk"]
-        assert len(copies) == 1, copies
+        volumes = [row["location"] for row in bed.operator.rows(VOLUMES)]
+        assert volumes == home
         assert lab.cpi.get_disks(vm) == [disk]
+        assert read(bed, vm) == f"round-{changes}"
         lab.cpi.detach_disk(vm, disk)
         lab.cpi.delete_disk(disk)
         if not died:
-            assert changes > 4
+            assert changes > 3
             return
+
+
+def write(bed: IncusBed, vm: str, text: str) -> None:
+    """A file on its disk, by Incus itself."""
+    headers = {"X-Incus-type": "file", "Content-Type": "application/octet-stream"}
+    bed.operator.cluster.call("POST", f"/1.0/instances/{vm}/files?path=/var/vcap/store/word", text.encode(), **headers)
+
+
+def read(bed: IncusBed, vm: str) -> str:
+    return bed.operator.cluster.read_file(vm, "/var/vcap/store/word")
 
 
 def test_delete_vm_with_a_disk(bed: IncusBed, lab: Lab) -> None:

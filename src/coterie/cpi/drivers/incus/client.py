@@ -126,16 +126,16 @@ class Client:
         answer, _ = self._call(what, "POST", path, {}, body, headers, changes=True)
         self.wait(what, str(answer.get("operation") or "").partition("?")[0].rpartition("/")[2])
 
-    def edit(self, what: str, path: str, change: Callable[[Row], bool]) -> Row | None:
+    def edit(self, what: str, path: str, change: Callable[[Row], bool], **query: str) -> Row | None:
         """Read, change and write until no other call wrote between. `change` answers whether there is something to
         write; it gets a fresh row each time. None: there is no such thing."""
         for _ in range(_TRIES):
-            row, etag = self.read(what, path)
+            row, etag = self.read(what, path, **query)
             if row is None or not change(row):
                 found: Row | None = row
                 return found
             try:
-                self.run(what, "PUT", path, row, etag)
+                self.run(what, "PUT", path, row, etag, **query)
             except Refusal as error:
                 if error.http_status != _STALE:
                     raise

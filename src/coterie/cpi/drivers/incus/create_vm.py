@@ -27,6 +27,7 @@ from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
+    RESERVATION,
     SETTINGS,
     address_key,
     is_unread,
@@ -34,9 +35,9 @@ from coterie.cpi.drivers.incus.marks import (
     mark_of,
     user_config,
 )
-from coterie.cpi.drivers.incus.placement import Members, Seat
+from coterie.cpi.drivers.incus.placement import Members, Reservation
 from coterie.cpi.drivers.incus.properties import MACHINE, NETWORK, VmSpec, read_vm_spec
-from coterie.cpi.drivers.incus.reservations import Reservations
+from coterie.cpi.drivers.incus.reservations import Placements
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, agent_networks, compact_json
@@ -82,7 +83,7 @@ class VmFactory:
     groups: Groups
     disks: Disks
     stemcells: Stemcells
-    reservations: Reservations
+    placements: Placements
 
     def create(self, call: CreateVmCall) -> VmCreated:
         args = call.read(read_vm_spec, NETWORK)
@@ -117,19 +118,23 @@ class _Creation:
         parts.stemcells.require(image, self._type)
         parts.disks.require_type(args.disk_cids, self._type)
         group = spec.cluster_group or parts.client.settings.default_cluster_group
-        parts.members.names_of(group)
         parts.members.require_free(self._addresses(), self._name)
         wish = {
             "name": self._name,
             "profile": profile_of(membership.cid) if membership else "",
             "policy": membership.policy if membership else None,
             "group": group,
-            "pins": parts.disks.locations(args.disk_cids),
+            "pins": self._pins(parts.members.names_of(group)),
             "cpu": spec.cpu,
             "memory": spec.memory,
             "type": self._type,
         }
         return Resolved(membership, wish, self._body(membership, image))
+
+    def _pins(self, allowed: Sequence[str] | None) -> list[str]:
+        """Members that hold its disks. Where its cluster group has none of them the disks come to it."""
+        pins = self._parts.disks.locations(self._args.disk_cids)
+        return pins if allowed is None or set(pins) & set(allowed) else []
 
     def prepare(self, resolved: Resolved, undo: Undo) -> None:
         """The instance is all that is created."""
@@ -153,21 +158,20 @@ class _Creation:
 
     def _create(self, resolved: Resolved, undo: Undo) -> Row:
         """On the first member that answers. Under the name of the next try nothing can come of an earlier one."""
-        parts, silent, seats = self._parts, dict[str, str](), list[Seat]()
+        parts, silent = self._parts, dict[str, str]()
         doubt: Refusal | None = None
         operation = ""
         while True:
             try:
-                seat = parts.reservations.take(resolved.wish, silent)
+                reservation = parts.placements.take(resolved.wish, silent)
             except NoPlacement:
                 if doubt:
                     raise doubt from None
                 raise
-            if seat is None:
+            if reservation is None:
                 break
-            seats.append(seat)
             try:
-                operation = self._begin(seat.member, resolved.body)
+                operation = self._begin(reservation, resolved.body)
                 self._is_ours = True
                 undo.add(lambda: parts.machines.delete(self._name))
                 break
@@ -175,12 +179,12 @@ class _Creation:
                 if look_after(error, partial(parts.machines.read, self._name)):
                     break
                 if error.http_status < 500:
-                    parts.reservations.seats.release(seat)
+                    parts.placements.recorded.release(reservation)
                     raise
-                doubt, silent[seat.member] = error, error.why
+                doubt, silent[reservation.member] = error, error.why
         row, failure = self._await_end(operation, undo)
-        for seat in seats:
-            parts.reservations.seats.release(seat)
+        if reservation:
+            parts.placements.recorded.release(reservation)
         if row is None:
             why = failure.why if failure else "another call began it"
             raise VMCreationFailed(
@@ -188,9 +192,11 @@ class _Creation:
             )
         return row
 
-    def _begin(self, member: str, body: Json) -> str:
+    def _begin(self, reservation: Reservation, body: Json) -> str:
         parts = self._parts
-        query = {"target": member} if parts.members.is_clustered() else {}
+        query = {"target": reservation.member} if parts.members.is_clustered() else {}
+        if reservation.profile:
+            body = {**body, "config": {**body["config"], RESERVATION: reservation.note}}
         return parts.client.change(f"create instance {self._name}", "POST", "/instances", body, **query)[1]
 
     def _await_end(self, operation: str, undo: Undo) -> tuple[Row | None, Refusal | None]:

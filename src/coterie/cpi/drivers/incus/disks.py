@@ -1,16 +1,18 @@
 """Persistent disks as custom volumes, and their snapshots. A volume of a local pool is on one member: a VM is put where
-its disks are. One that no VM ever had is empty, so it is made anew beside the VM that it is attached to."""
+its disks are. One that is attached to a VM elsewhere is copied there first."""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.machines import Machines
-from coterie.cpi.drivers.incus.marks import ATTACHED, mark_config, mark_of, of_mark, user_config
+from coterie.cpi.drivers.incus.marks import ATTACHED, COPY, mark_config, mark_of, of_mark, user_config
 from coterie.cpi.drivers.incus.placement import Members, choose
 from coterie.cpi.drivers.incus.properties import CONTAINER, MACHINE, read_disk_spec
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
@@ -20,6 +22,7 @@ from coterie.slotted import dataclass
 # of virtual machines block devices, of containers directories
 _CONTENT = {CONTAINER: "filesystem", MACHINE: "block"}
 _BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_incus_"
+_WHOLE = "whole"
 STORE = "/var/vcap/store"
 _SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas")
 _MIB = {"": 1 / 2**20, "B": 1 / 2**20, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 2**20}
@@ -201,27 +204,48 @@ class Disks:
         return sorted(self.rows(pool, {"name": name}), key=_rank) if pool in self.pools() else []
 
     def _bring_to(self, row: Row, copies: Sequence[Row], vm: Row) -> Row:
-        """An empty volume is made anew on the VM's member before the old one goes."""
+        """On the VM's member, with data and snapshots; what is elsewhere goes once the copy is whole."""
         member = vm.get("location")
-        if not row.get("location") or row["location"] == member:
-            new = row
-        elif not _is_empty(row) or self.list_snapshots(row):
-            raise CpiError(
-                f"disk {cid_of(row)} is on {row['location']}, VM {vm['name']} on {member}",
-                why=f"storage pool {row['pool']} is local to each member",
-                remedy="recreate the VM with this disk, which puts it there",
-            )
-        else:
-            there = [one for one in copies if one["location"] == member]
-            new = there[0] if there else {**row, "location": member}
-            if not there:
-                content = str(row["content_type"])
-                config = {key: value for key, value in row["config"].items() if not key.startswith("volatile.")}
-                self._create_volume(str(row["pool"]), str(row["name"]), str(member), config, content)
+        new = row if not row.get("location") or row["location"] == member else self._copy(row, str(member))
         for one in copies:
             if one.get("location") != new.get("location"):
                 self._delete_volume(one)
         return new
+
+    def _copy(self, row: Row, member: str) -> Row:
+        """A copy says that it is one, and by which call, until that call has seen its end: before, it may lack data. A
+        whole one of a call that was interrupted is used; each attachment of the volume itself removes it first."""
+        name, token = str(row["name"]), secrets.token_hex(8)
+        for operation in self.client.running():
+            used = (operation.get("resources") or {}).get("storage_volumes") or ()
+            if any(str(one).partition("?")[0].rpartition("/")[2] == name for one in used):
+                with suppress(CpiError):  # what an interrupted call began
+                    self.client.wait(f"copy volume {name}", str(operation["id"]))
+        for one in self._copies(cid_of(row)):
+            if one["location"] == member and one["config"].get(COPY) == _WHOLE:
+                return one
+            if one["location"] == member:
+                self._delete_volume(one)
+        config = {key: value for key, value in row["config"].items() if not key.startswith("volatile.")}
+        body = {
+            "name": name,
+            "type": "custom",
+            "content_type": row["content_type"],
+            "config": {**config, COPY: token},
+            "source": {"type": "copy", "pool": row["pool"], "name": name, "location": row["location"]},
+        }
+        self.client.run(f"copy volume {name} to {member}", "POST", _path(str(row["pool"])), body, target=member)
+
+        def end(volume: Row) -> bool:
+            if volume["config"].get(COPY) != token:
+                raise Unavailable(f"another call copies disk {cid_of(row)}", remedy="repeat", retryable=True)
+            volume["config"][COPY] = _WHOLE
+            return True
+
+        copy = self.client.edit(f"end the copy of {name}", _volume_path(row), end, target=member)
+        if copy is None:
+            raise Unavailable(f"another call removed the copy of {cid_of(row)}", remedy="repeat", retryable=True)
+        return {**row, "config": copy["config"], "location": member}
 
     def _create_volume(self, pool: str, name: str, member: str, config: Mapping[str, str], content: str) -> None:
         body = {"name": name, "type": "custom", "content_type": content, "config": config}
@@ -240,9 +264,9 @@ class Disks:
                 raise
 
     def _note_attached(self, row: Row) -> None:
-        """Before the attachment, so that what holds data is never taken for empty."""
-        if _is_empty(row):
-            self._set(row, {ATTACHED: "true"})
+        """Before the attachment, so that what holds data is never taken for empty, nor the only one for a copy."""
+        if _is_empty(row) or row["config"].get(COPY):
+            self._set(row, {ATTACHED: "true", COPY: ""})
 
     def _set(self, row: Row, config: Mapping[str, str]) -> None:
         self.client.run(
@@ -294,7 +318,8 @@ def size_mib(row: Row) -> float:
 
 
 def _rank(row: Row) -> tuple[bool, bool, str]:
-    return not users(row), _is_empty(row), str(row.get("created_at"))
+    """Of two with one name, the disk is that which a VM has, or that which is no copy."""
+    return not users(row), bool(row["config"].get(COPY)), str(row.get("created_at"))
 
 
 def _is_empty(row: Row) -> bool:

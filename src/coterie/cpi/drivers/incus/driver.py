@@ -12,9 +12,9 @@ from coterie.cpi.drivers.incus.create_vm import VmFactory
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.objects import Objects
-from coterie.cpi.drivers.incus.placement import Members, Seats
+from coterie.cpi.drivers.incus.placement import Members, ReservationRecords
 from coterie.cpi.drivers.incus.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings
-from coterie.cpi.drivers.incus.reservations import Reservations
+from coterie.cpi.drivers.incus.reservations import Placements
 from coterie.cpi.drivers.incus.server_groups import Groups
 from coterie.cpi.drivers.incus.stemcells import Stemcells
 from coterie.cpi.kit.call_limit import call_limit
@@ -50,12 +50,12 @@ class IncusCpi(ComposedCpi):
         waits = Waits(settings.state_timeout, settings.poll_s)
         self._writer = writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
         members = Members(client)
-        seats = Seats(cloud, client, runtime.parts)
-        machines = Machines(client, members, seats, waits)
+        recorded = ReservationRecords(cloud, client, runtime.parts)
+        machines = Machines(client, members, recorded, waits)
         groups = Groups(client, members, machines, Parts(runtime.parts))
         disks = Disks(client, members, machines, writer)
         stemcells = Stemcells(client)
-        self._reservations = reservations = Reservations(client, members, groups.profiles, seats, writer)
+        self._placements = placements = Placements(client, members, groups.profiles, recorded, writer)
         objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
             cloud,
@@ -64,7 +64,7 @@ class IncusCpi(ComposedCpi):
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
             checks=Checks(client, members, groups, disks, objects.markings),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, members, machines, groups, disks, stemcells, reservations),
+            vm_factory=VmFactory(client, members, machines, groups, disks, stemcells, placements),
             machines=machines,
             disks=disks,
             networks=_NO_NETWORKS,
@@ -76,7 +76,7 @@ class IncusCpi(ComposedCpi):
 
     def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
         if changes and changes[0]["kind"] == "vm":  # those of a domain are of one kind
-            return self._writer.apply_together(self._reservations.place, changes)
+            return self._writer.apply_together(self._placements.place, changes)
         return super().apply(domain, changes)
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import UNREAD, is_unread, user_config
-from coterie.cpi.drivers.incus.placement import Members, Seats
+from coterie.cpi.drivers.incus.placement import Members, ReservationRecords
 from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import read_requirements
@@ -23,7 +23,7 @@ _TIMEOUT_S = 3.0
 class Machines:
     client: Client
     members: Members
-    seats: Seats
+    recorded: ReservationRecords
     waits: Waits
 
     def read(self, cid: str) -> Row | None:
@@ -99,7 +99,7 @@ class Machines:
             if row is None:
                 return True
             if not is_settled:
-                self.seats.settle(row)
+                self.recorded.settle(row)
                 is_settled = True
             try:
                 if row["status"] not in ("Stopped", "Error"):

@@ -1,15 +1,17 @@
-"""Which member of a cluster a new VM goes to. Incus itself knows no server groups: the one writer of a group chooses
-here, and reserves the place by creating the instance there. The choice is a pure function."""
+"""Which member of a cluster a new VM goes to, and the reservations that were made for VMs. Incus itself knows no server
+groups: the one writer of a group chooses here. The choice is a pure function."""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
+import time
 from collections.abc import Collection, Mapping, Sequence
 
-from coterie.cpi.contract import InvalidCall, Mark, NoPlacement, PartRecords, Unavailable
+from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
-from coterie.cpi.drivers.incus.marks import address_key, of_address
+from coterie.cpi.drivers.incus.marks import RESERVATION, address_key, of_address
 from coterie.cpi.drivers.incus.properties import CONTAINER
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.ids import INTENT_LENGTH
@@ -63,51 +65,72 @@ def _refusal(policy: str | None, place: Place, taken: Collection[str], allowed: 
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice."""
+class Reservation:
+    """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice. Its note
+    is on the instance, too, which tells by which create it came."""
 
     profile: str
     name: str
     member: str
-    until: float
+    until: float = 0.0
+    token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
     def note(self) -> str:
-        return f"{self.until:.3f} {self.name} {self.member}"
+        return f"{self.until:.3f} {self.name} {self.member} {self.token}"
 
     @staticmethod
-    def of_note(profile: str, note: str) -> Seat:
-        until, name, member = note.split(" ", 2)
-        return Seat(profile, name, member, float(until))
+    def of_note(profile: str, note: str) -> Reservation:
+        until, name, member, token = note.split()
+        return Reservation(profile, name, member, float(until), token)
 
 
-@dataclass(frozen=True, slots=True)
-class Seats:
+class ProcessRecords(UnrecordedParts):
+    """Where there is no ledger there is one process, which remembers."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}
+
+    def intend(self, mark: Mark, kind: Kind, name: str) -> None:
+        self._names[mark.intent] = [*self._names.get(mark.intent, ()), name]
+
+    def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
+        if name in self._names.get(mark.intent, ()):
+            self._names[mark.intent].remove(name)
+
+    def list_of(self, mark: Mark) -> list[Part]:
+        return [Part("vm", name, None) for name in self._names.get(mark.intent, ())]
+
+
+_PROCESS = ProcessRecords()
+
+
+class ReservationRecords:
     """Those of groups, recorded in the ledger, where the next writer finds them."""
 
-    cloud: str
-    client: Client
-    records: PartRecords
+    def __init__(self, cloud: str, client: Client, records: PartRecords) -> None:
+        self.cloud = cloud
+        self.client = client
+        self.records = _PROCESS if type(records) is UnrecordedParts else records
 
-    def record(self, seat: Seat) -> None:
-        self.records.intend(self._mark(seat.profile), "vm", seat.note)
+    def record(self, reservation: Reservation) -> None:
+        self.records.intend(self._mark(reservation.profile), "vm", reservation.note)
 
-    def release(self, seat: Seat) -> None:
+    def release(self, reservation: Reservation) -> None:
         """Its create has ended, or was never sent, or its instance is seen."""
-        if seat.profile:
-            self.records.withdraw(self._mark(seat.profile), "vm", seat.note)
+        if reservation.profile:
+            self.records.withdraw(self._mark(reservation.profile), "vm", reservation.note)
 
-    def list_of(self, profile: str) -> list[Seat]:
-        return [Seat.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
+    def list_of(self, profile: str) -> list[Reservation]:
+        return [Reservation.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
 
     def settle(self, row: Row) -> None:
-        """For an instance that goes: the create that brought it here cannot bring it again; a second one could, whose
-        seat lasts longer."""
-        for profile in row.get("profiles") or ():
-            here = [seat for seat in self.list_of(str(profile)) if seat.name == row["name"]]
-            here = [seat for seat in here if seat.member == row.get("location")]
-            for seat in sorted(here, key=lambda one: one.until)[:1]:
-                self.release(seat)
+        """For an instance that goes: the create that brought it cannot bring it again; another one could."""
+        note = str((row.get("config") or {}).get(RESERVATION) or "")
+        for profile in row.get("profiles") or () if note else ():
+            reservation = Reservation.of_note(str(profile), note)
+            if reservation.until > time.time():
+                self.release(reservation)
 
     def _mark(self, profile: str) -> Mark:
         """That of no object: only here it is looked for."""

@@ -1,5 +1,5 @@
-"""Seats of a strict group: whenever callers and writers die, and whenever what they sent arrives, no two VMs share a
-member of the cluster."""
+"""Reservations of a strict group: whenever callers and writers die, and whenever what they sent arrives, no two VMs
+share a member of the cluster."""
 
 from __future__ import annotations
 
@@ -16,43 +16,40 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from coterie.cpi.contract import Mark, NoPlacement, Part
 from coterie.cpi.drivers.incus import reservations
-from coterie.cpi.drivers.incus.placement import Place, Seat, Seats
+from coterie.cpi.drivers.incus.placement import Place, ProcessRecords, Reservation, ReservationRecords
 from coterie.cpi.drivers.incus.properties import Settings
-from coterie.cpi.drivers.incus.reservations import Reservations
+from coterie.cpi.drivers.incus.reservations import Placements
 from coterie.cpi.kit.create_once import Created
 
 MEMBERS = ("inc1", "inc2", "inc3")
 SETTINGS = Settings(settle_s=30.0, request_timeout=60.0)
 
 
-class Records:
+class Records(ProcessRecords):
     """Of the ledger: what is recorded survives every writer."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
+        super().__init__()
         self.after_look: Callable[[], None] = lambda: None
 
-    def intend(self, mark: Mark, kind: Any, name: str) -> None:
-        self.names.append(name)
-
-    def withdraw(self, mark: Mark, kind: Any, name: str) -> None:
-        if name in self.names:
-            self.names.remove(name)
-
     def list_of(self, mark: Mark) -> list[Part]:
-        found = [Part("vm", name, None) for name in self.names]
+        found = super().list_of(mark)
         self.after_look()
         return found
+
+    @property
+    def names(self) -> list[str]:
+        return [name for names in self._names.values() for name in names]
 
 
 class Cluster:
     """As the driver's parts see it: names are unique, and each VM is on one member."""
 
     def __init__(self) -> None:
-        self.vms: dict[str, str] = {}
+        self.vms: dict[str, Reservation] = {}
         self.records = Records()
 
-    def writer(self) -> Reservations:
+    def writer(self) -> Placements:
         """A new process: it knows nothing but what is recorded and seen."""
         places = [Place(name, 1, 1) for name in MEMBERS]
         members: Any = SimpleNamespace(places=lambda *_: places, count_in=lambda _: None)
@@ -62,16 +59,16 @@ class Cluster:
         )
         client: Any = SimpleNamespace(settings=SETTINGS, director_uuid="d" * 36)
         records: Any = self.records
-        return Reservations(client, members, profiles, Seats("lab", client, records), writer=None)  # type: ignore[arg-type]
+        return Placements(client, members, profiles, ReservationRecords("lab", client, records), writer=None)  # type: ignore[arg-type]
 
     def look(self) -> list[dict[str, str]]:
-        found = [{"name": name, "location": member} for name, member in self.vms.items()]
+        found = [{"name": reservation.name, "location": reservation.member} for reservation in self.vms.values()]
         self.records.after_look()
         return found
 
-    def arrive(self, seat: Seat) -> bool:
+    def arrive(self, reservation: Reservation) -> None:
         """What Incus does with a create."""
-        return self.vms.setdefault(seat.name, seat.member) == seat.member
+        self.vms.setdefault(reservation.name, reservation)
 
 
 def wish(name: str, *silent: str) -> dict[str, Any]:
@@ -81,7 +78,7 @@ def wish(name: str, *silent: str) -> dict[str, Any]:
 
 
 class Strict(RuleBasedStateMachine):
-    """Seats in three states: answered and not sent, sent and not arrived, arrived and not released."""
+    """Reservations in three states: answered and not sent, sent and not arrived, arrived and not released."""
 
     @initialize()
     def begin(self) -> None:
@@ -89,8 +86,8 @@ class Strict(RuleBasedStateMachine):
         self.now = 1000.0
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(reservations.time, "time", lambda: self.now)
-        self.held: list[Seat] = []
-        self.flying: list[Seat] = []
+        self.held: list[Reservation] = []
+        self.flying: list[Reservation] = []
 
     def teardown(self) -> None:
         if hasattr(self, "patch"):
@@ -100,7 +97,7 @@ class Strict(RuleBasedStateMachine):
     def choose(self, names: list[str]) -> None:
         for name, answer in zip(names, self.cluster.writer().place([wish(one) for one in names]), strict=True):
             if isinstance(answer, Created) and answer.new:
-                self.held.append(Seat.of_note("g", answer.cid))
+                self.held.append(Reservation.of_note("g", answer.cid))
             elif isinstance(answer, Created):
                 assert name in self.cluster.vms
             else:
@@ -109,13 +106,13 @@ class Strict(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(data=st.data())
     def send(self, data: st.DataObject) -> None:
-        """A caller sends within the time that `take` allows; otherwise it gives the seat up."""
-        seat = data.draw(st.sampled_from(self.held))
-        self.held.remove(seat)
-        if self.now < seat.until - SETTINGS.request_timeout - SETTINGS.settle_s:
-            self.flying.append(seat)
+        """A caller sends within the time that `take` allows; otherwise it gives the reservation up."""
+        reservation = data.draw(st.sampled_from(self.held))
+        self.held.remove(reservation)
+        if self.now < reservation.until - SETTINGS.request_timeout - SETTINGS.settle_s:
+            self.flying.append(reservation)
         else:
-            self.cluster.writer().seats.release(seat)
+            self.cluster.writer().recorded.release(reservation)
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -125,44 +122,45 @@ class Strict(RuleBasedStateMachine):
     @precondition(lambda self: self.flying)
     @rule(data=st.data(), dies=st.booleans())
     def arrive(self, data: st.DataObject, dies: bool) -> None:
-        seat = data.draw(st.sampled_from(self.flying))
-        self.flying.remove(seat)
-        self.cluster.arrive(seat)
+        reservation = data.draw(st.sampled_from(self.flying))
+        self.flying.remove(reservation)
+        self.cluster.arrive(reservation)
         if not dies:
-            self.cluster.writer().seats.release(seat)
+            self.cluster.writer().recorded.release(reservation)
 
     @rule(seconds=st.floats(1, 80))
     def wait(self, seconds: float) -> None:
         """What was sent has arrived before its time is over, or never comes."""
         self.now += seconds
-        self.flying = [seat for seat in self.flying if self.now <= seat.until]
+        self.flying = [reservation for reservation in self.flying if self.now <= reservation.until]
 
     @precondition(lambda self: self.cluster.vms)
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.cluster.vms)))
-        self.cluster.writer().seats.settle({"name": name, "location": self.cluster.vms[name], "profiles": ["g"]})
-        del self.cluster.vms[name]
+        config = {"user.coterie-reservation": self.cluster.vms.pop(name).note}
+        self.cluster.writer().recorded.settle({"name": name, "profiles": ["g"], "config": config})
 
     @invariant()
     def no_two_share_a_member(self) -> None:
         if hasattr(self, "cluster"):
-            assert max(Counter(self.cluster.vms.values()).values(), default=1) == 1, self.cluster.vms
+            used = Counter(reservation.member for reservation in self.cluster.vms.values())
+            assert max(used.values(), default=1) == 1, self.cluster.vms
 
 
 TestStrict = Strict.TestCase
-TestStrict.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestStrict.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
 
 
 def test_a_seat_that_can_bring_nothing_any_more_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
-    cluster.vms = {"a": "inc1", "b": "inc2"}
+    cluster.vms = {name: Reservation("g", name, member) for name, member in (("a", "inc1"), ("b", "inc2"))}
     (killed,) = cluster.writer().place([wish("c")])
     assert isinstance(killed, Created)
     (refused,) = cluster.writer().place([wish("d")])
     assert isinstance(refused, NoPlacement) and refused.retryable and "c to inc3" in refused.why
     (again,) = cluster.writer().place([wish("c")])
-    assert isinstance(again, Created) and Seat.of_note("g", again.cid).member == "inc3"
+    assert isinstance(again, Created) and Reservation.of_note("g", again.cid).member == "inc3"
     later = time.time() + 121
     monkeypatch.setattr(reservations.time, "time", lambda: later)
     (free,) = cluster.writer().place([wish("d")])
@@ -172,16 +170,16 @@ def test_a_seat_that_can_bring_nothing_any_more_is_free_again(monkeypatch: pytes
 
 def test_a_vm_that_is_seen_and_given_up_between_two_looks_of_the_writer_counts() -> None:
     cluster = Cluster()
-    cluster.vms = {"a": "inc1", "b": "inc2"}
+    cluster.vms = {name: Reservation("g", name, member) for name, member in (("a", "inc1"), ("b", "inc2"))}
     (answer,) = cluster.writer().place([wish("c")])
     assert isinstance(answer, Created)
-    seat = Seat.of_note("g", answer.cid)
+    reservation = Reservation.of_note("g", answer.cid)
 
     def end() -> None:
         """Whichever of the two looks is the first one."""
         cluster.records.after_look = lambda: None
-        cluster.arrive(seat)
-        cluster.writer().seats.release(seat)
+        cluster.arrive(reservation)
+        cluster.writer().recorded.release(reservation)
 
     cluster.records.after_look = end
     (refused,) = cluster.writer().place([wish("d")])
@@ -190,7 +188,7 @@ def test_a_vm_that_is_seen_and_given_up_between_two_looks_of_the_writer_counts()
 
 def test_a_full_group_refuses_for_good() -> None:
     cluster = Cluster()
-    cluster.vms = dict(zip("abc", MEMBERS, strict=True))
+    cluster.vms = {name: Reservation("g", name, member) for name, member in zip("abc", MEMBERS, strict=True)}
     (refused,) = cluster.writer().place([wish("d")])
     assert isinstance(refused, NoPlacement) and not refused.retryable
 
@@ -198,4 +196,4 @@ def test_a_full_group_refuses_for_good() -> None:
 def test_a_member_that_did_not_answer_is_left_out() -> None:
     answers = Cluster().writer().place([wish("a", "inc1", "inc2")])
     (created,) = answers
-    assert isinstance(created, Created) and Seat.of_note("g", created.cid).member == "inc3"
+    assert isinstance(created, Created) and Reservation.of_note("g", created.cid).member == "inc3"
