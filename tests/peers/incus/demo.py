@@ -89,7 +89,7 @@ class _Story:
             self._coterie("-q look", check=False)
         self._coterie("deploy kafka.yml --yes")
         self._coterie("nodes")
-        facts = _get(_CONTROLLERS[1], "/facts")
+        facts = _get(_CONTROLLERS[1], "/facts", _WORD)
         print(f"$ curl http://{_CONTROLLERS[1]}/facts\n{facts}", end="")
         if _WORD not in facts:
             raise SystemExit("the data is gone: this is a defect, report it, please")
@@ -137,12 +137,16 @@ class _Story:
 _VOLUMES = "/1.0/storage-pools/local/volumes/custom"
 
 
-def _get(ip: str, path: str) -> str:
+def _get(ip: str, path: str, word: str = "") -> str:
+    """What it answers; for some seconds again if it lacks the word, since the guest writes its facts each second."""
     give_up = time.monotonic() + 10
     while True:
         try:
             with urllib.request.urlopen(f"http://{ip}{path}", timeout=2) as answer:
-                return str(answer.read().decode())
+                found = str(answer.read().decode())
+            if word in found or time.monotonic() > give_up:
+                return found
+            time.sleep(0.2)
         except OSError as error:
             if time.monotonic() > give_up:
                 raise SystemExit(f"http://{ip}{path} does not answer: {error}") from error
