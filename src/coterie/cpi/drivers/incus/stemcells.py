@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import islice, takewhile
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from coterie.slotted import dataclass
 
 _PATH = "/images"
 _COPYING = "Downloading image"  # so are uploads called, too
+_METADATA, _ENTRIES, _LONGEST = "metadata.yaml", 100, 1 << 20  # it is among the first entries
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _IGNORED = (
     *("name", "version", "infrastructure", "hypervisor", "disk", "disk_format", "container_format", "os_type"),
@@ -35,6 +37,7 @@ class Stemcells:
         path = Path(image_path)
         if not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
+        _require_properties(path)
         first = _mark_entry(mark, _head(path))
         properties = {**metadata_tags(env.get("tags") or {}), **mark_tags(mark)}
         known = self.find(mark)
@@ -117,6 +120,28 @@ def of_director(director_uuid: str) -> dict[str, str]:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(6)
+
+
+def _require_properties(path: Path) -> None:
+    """The daemon of Incus 6.0 crashes on an upload with properties where the image has none of its own. What cannot be
+    read here is Incus's to judge."""
+    import lzma
+    import tarfile
+    import zlib
+
+    text = b"properties:"
+    broken = (tarfile.TarError, lzma.LZMAError, zlib.error, OSError, EOFError)
+    with suppress(*broken), tarfile.open(path, "r|*") as archive:
+        first = takewhile(lambda one: one.size <= _LONGEST, islice(archive, _ENTRIES))
+        found = next((one for one in first if one.name.removeprefix("./") == _METADATA), None)
+        file = archive.extractfile(found) if found else None
+        text = file.read() if file else text
+    if b"properties" not in text:
+        raise InvalidCall(
+            f"{_METADATA} of the image has no properties",
+            why="Incus's daemon crashes on such an upload",
+            remedy="add `properties: {os: NAME}` to it",
+        )
 
 
 def _mark_entry(mark: Mark, head: bytes) -> bytes:
