@@ -63,6 +63,6 @@ def _glance(config: str) -> tuple[str, object]:
     except (OSError, ValueError):
         return "", None
     lines = text.splitlines()
-    if any(line.startswith("stemcell_formats") for line in lines):
+    if any("stemcell_formats" in line for line in lines):  # quoted, too
         return "", None
     return next((line[7:].strip() for line in lines if line.startswith("driver:")), ""), None

@@ -87,7 +87,7 @@ class Domains:
 
 def names_domain(row: Row) -> bool:
     """Whether it was made as a member of a strict group."""
-    return bool((row.get("scheduling") or {}).get("availabilityDomain"))
+    return _word(row) is not None
 
 
 def _is_free_choice(row: Row) -> bool:

@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,6 +53,10 @@ class Refusal(ClassifiedRefusal):
     @property
     def is_missing(self) -> bool:
         return self.http_status == _MISSING
+
+
+class NotSent(CpiError):
+    """The call was not made, since its turn came too late."""
 
 
 def look_after(error: Refusal, look: Callable[[], T]) -> T:
@@ -109,17 +114,21 @@ class Client:
         return list(found or ())
 
     def change(
-        self, what: str, method: str, path: str, body: Any = None, etag: str = "", **query: str
+        self, what: str, method: str, path: str, body: Any = None, etag: str = "", send_by: float = 0.0, **query: str
     ) -> tuple[Any, str]:
-        """One attempt: the answer's metadata, and the id of the operation that goes on, or nothing."""
+        """One attempt: the answer's metadata, and the id of the operation that goes on, or nothing. `send_by`: raises
+        NotSent where the call has waited for its turn for longer."""
         headers = {"if-match": etag} if etag else {}
-        answer, _ = self._call(what, method, path, query, body, headers, changes=True)
+        answer, _ = self._call(what, method, path, query, body, headers, changes=True, send_by=send_by)
         return answer.get("metadata"), str(answer.get("operation") or "").partition("?")[0].rpartition("/")[2]
 
     def run(self, what: str, method: str, path: str, body: Any = None, etag: str = "", **query: str) -> Any:
-        """One attempt, and the end of its operation."""
-        metadata, operation = self.change(what, method, path, body, etag, **query)
-        return self.wait(what, operation) if operation else metadata
+        """One attempt, and the end of its operation. How one ended that Incus has forgotten, the caller has to see."""
+        metadata, operation = self.change(what, method, path, body, etag, 0.0, **query)
+        found = self.wait(what, operation) if operation else metadata
+        if operation and found is None:
+            raise Refusal(what, _BROKEN, "Incus has forgotten the operation, and how it ended", changes=True)
+        return found
 
     def upload(self, what: str, path: str, body: Iterator[bytes], headers: Mapping[str, str]) -> None:
         """A body that is made piece by piece, and the end of its operation."""
@@ -145,15 +154,17 @@ class Client:
 
     def wait(self, what: str, operation: str) -> Any:
         """The end of an operation; raises Incus's reason if it failed. Incus forgets operations soon after their end:
-        one that is forgotten has ended somehow, and only a look at its object tells."""
+        one that is forgotten has ended somehow, and only a look at its object tells. Then the answer is None."""
         rounds = max(1, round(self.settings.state_timeout / _WAIT_S))
         for _ in range(rounds):
             try:
                 found = self.ask(what, f"/operations/{operation}/wait", timeout=str(_WAIT_S))
             except CpiError:  # what the operation failed with, or the question itself
                 found = self._read_begun(what, operation)
-            if found is None or found.get("status") == "Success":
-                return (found or {}).get("metadata") or {}
+            if found is None:
+                return None
+            if found.get("status") == "Success":
+                return found.get("metadata") or {}
             if found.get("status") in ("Failure", "Cancelled"):
                 status = int(found.get("status_code") or 400)
                 raise Refusal(what, status, str(found.get("err")), changes=True, is_over=True)
@@ -163,6 +174,14 @@ class Client:
         """All operations of the cluster that have not ended."""
         found = self.ask("list operations", "/operations", recursion="1") or {}
         return [row for status in ("running", "pending") for row in found.get(status) or ()]
+
+    def at_work(self) -> dict[str, list[str]]:
+        """Instances that operations are at, also those that are not to be seen yet: the operations' ids by name."""
+        found: dict[str, list[str]] = {}
+        for row in self.running():
+            for url in (row.get("resources") or {}).get("instances") or ():
+                found.setdefault(str(url).partition("?")[0].rpartition("/")[2], []).append(str(row["id"]))
+        return found
 
     def _read_begun(self, what: str, operation: str) -> Any:
         try:
@@ -181,13 +200,14 @@ class Client:
         headers: Mapping[str, str] | None = None,
         *,
         changes: bool,
+        send_by: float = 0.0,
     ) -> tuple[Row, str]:
         """The whole answer and its etag."""
         if not self._is_trusted:
             self._become_trusted()
         raw: Body = body if body is None or hasattr(body, "__next__") else json.dumps(body).encode()
         words = urlencode({"project": self.settings.project, **query}, quote_via=quote)
-        answer = self._send(what, method, f"{self._origin}/1.0{path}?{words}", headers or {}, raw, changes=changes)
+        answer = self._send(what, method, f"{self._origin}/1.0{path}?{words}", headers or {}, raw, changes, send_by)
         try:
             found: Row = json.loads(answer.body or b"{}")
         except ValueError:
@@ -198,12 +218,14 @@ class Client:
         raise Refusal(what, status, str(found.get("error") or answer.body[:200]), changes=changes)
 
     def _send(
-        self, what: str, method: str, url: str, headers: Mapping[str, str], body: Body, *, changes: bool
+        self, what: str, method: str, url: str, headers: Mapping[str, str], body: Body, changes: bool, send_by: float
     ) -> Answer:
         try:
             with self.limit.pace(f"incus {method}") as call:
                 if changes:
                     self._require_lease()
+                if send_by and time.time() >= send_by:
+                    raise NotSent(f"the turn to {what} came too late", remedy="repeat", retryable=True)
                 answer = self._http.request(method, url, headers, body)
                 if answer.status == _THROTTLED:
                     call.slow_down(answer.retry_after)

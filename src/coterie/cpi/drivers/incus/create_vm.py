@@ -19,11 +19,12 @@ from coterie.cpi.contract import (
     NetworkNotFound,
     NoPlacement,
     OutcomeUnknown,
+    Throttled,
     Unavailable,
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
+from coterie.cpi.drivers.incus.client import Client, NotSent, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.disks import Disks
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
@@ -56,7 +57,6 @@ from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
 _STRICT = ("anti-affinity", "affinity", "host-affinity")
-_IN_SIGHT_S = 10.0  # a creation shows its instance at once, long before it is through
 _ROOT_MIB = 1024
 # a small disk with what SETTINGS holds, for guests without Incus's own agent: its label is `cidata`
 _SETTINGS_DISK = {"settings": {"type": "disk", "source": "cloud-init:config"}}
@@ -159,15 +159,15 @@ class _Creation:
     def _create(self, resolved: Resolved, undo: Undo) -> Row:
         """On the first member that answers. Under the name of the next try nothing can come of an earlier one."""
         parts, silent = self._parts, dict[str, str]()
-        doubt: Refusal | None = None
+        doubt: CpiError | None = None
         operation = ""
         while True:
             try:
                 reservation = parts.placements.take(resolved.wish, silent)
-            except NoPlacement:
-                if doubt:
-                    raise doubt from None
-                raise
+            except NoPlacement as error:
+                raise doubt or error from error
+            except CpiError as error:
+                raise _after(doubt, error) from error
             if reservation is None:
                 break
             try:
@@ -180,16 +180,25 @@ class _Creation:
                     break
                 if error.http_status < 500:
                     parts.placements.recorded.release(reservation)
-                    raise
-                doubt, silent[reservation.member] = error, error.why
+                    raise _after(doubt, error) from error
+                doubt, silent[reservation.member] = _after(doubt, error), error.why
+            except NotSent:
+                parts.placements.recorded.release(reservation)
+            except (Unavailable, Throttled) as error:  # nothing was sent
+                parts.placements.recorded.release(reservation)
+                raise _after(doubt, error) from error
+            except CpiError as error:
+                raise _after(doubt, error) from error
         row, failure = self._await_end(operation, undo)
         if reservation:
             parts.placements.recorded.release(reservation)
         if row is None:
             why = failure.why if failure else "another call began it"
-            raise VMCreationFailed(
-                f"Incus could not create {self._name}", why=why, remedy="repeat", retryable=not failure
-            )
+            what = f"Incus could not create {self._name}"
+            failed = _after(doubt, VMCreationFailed(what, why=why, remedy="repeat", retryable=not failure))
+            if isinstance(failed, OutcomeUnknown):
+                undo.clear()
+            raise failed
         return row
 
     def _begin(self, reservation: Reservation, body: Json) -> str:
@@ -197,7 +206,14 @@ class _Creation:
         query = {"target": reservation.member} if parts.members.is_clustered() else {}
         if reservation.profile:
             body = {**body, "config": {**body["config"], RESERVATION: reservation.note}}
-        return parts.client.change(f"create instance {self._name}", "POST", "/instances", body, **query)[1]
+        return parts.client.change(
+            f"create instance {self._name}",
+            "POST",
+            "/instances",
+            body,
+            send_by=parts.placements.send_by(reservation),
+            **query,
+        )[1]
 
     def _await_end(self, operation: str, undo: Undo) -> tuple[Row | None, Refusal | None]:
         """Incus removes by itself what it could not create; what it could not start stays."""
@@ -385,3 +401,15 @@ class _Creation:
         if error.is_over:
             return VMCreationFailed(f"Incus could not start {self._name}", why=error.why, remedy=error.remedy)
         return error
+
+
+def _is_open(error: CpiError) -> bool:
+    """Whether something may still come of the call."""
+    return issubclass(error.kind if isinstance(error, Refusal) else type(error), OutcomeUnknown)
+
+
+def _after(doubt: CpiError | None, error: CpiError) -> CpiError:
+    """What a try says that followed one whose end is not known: of that one, something may still come."""
+    if doubt is None or not _is_open(doubt) or _is_open(error):
+        return error
+    return OutcomeUnknown(doubt.what, why=f"{doubt.why}; then: {error}", remedy="look for it by its mark")

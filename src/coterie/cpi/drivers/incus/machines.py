@@ -63,12 +63,7 @@ class Machines:
         return self.read(cid)
 
     def operations_of(self, cid: str) -> list[str]:
-        return [
-            str(row["id"])
-            for row in self.client.running()
-            for url in (row.get("resources") or {}).get("instances") or ()
-            if str(url).partition("?")[0].rpartition("/")[2] == cid
-        ]
+        return self.client.at_work().get(cid, [])
 
     def await_idle(self, cid: str) -> Row | None:
         """The instance once no other call is at it."""

@@ -49,9 +49,13 @@ class Placements:
             if not made.new:
                 return None
             reservation = Reservation.of_note(wish["profile"], made.cid)
-            if time.time() < reservation.until - self._late_s:
+            if time.time() < self.send_by(reservation):
                 return reservation
             self.recorded.release(reservation)
+
+    def send_by(self, reservation: Reservation) -> float:
+        """The latest time to send its create, so that nothing can come of it once it has run out; 0: any."""
+        return reservation.until - self._late_s if reservation.profile else 0.0
 
     def place(self, changes: Sequence[Json]) -> list[Created | CpiError]:
         """Applies changes of `take` as the one writer of their groups."""
@@ -100,12 +104,14 @@ class Placements:
         """Reservations are read first: one that is withdrawn meanwhile has its instance in what is read next. One whose
         instance is seen says nothing more, while that is there: two of one name cannot be."""
         reservations = self.recorded.list_of(profile)
-        placed = {str(row["name"]): str(row["location"]) for row in self.profiles.instances(profile)}
         late = [reservation for reservation in reservations if reservation.until < time.time()]
-        for reservation in late:
+        at_work = self.client.at_work() if late else {}  # an image that is copied to a member delays what it is for
+        placed = {str(row["name"]): str(row["location"]) for row in self.profiles.instances(profile)}
+        over = [reservation for reservation in late if reservation.name not in at_work]
+        for reservation in over:
             self.recorded.release(reservation)
         coming = [
-            reservation for reservation in reservations if reservation not in late and reservation.name not in placed
+            reservation for reservation in reservations if reservation not in over and reservation.name not in placed
         ]
         return Group(placed, coming, self.profiles.hosts_of(profile) if policy == "host-affinity" else None)
 

@@ -48,6 +48,7 @@ class Cluster:
     def __init__(self) -> None:
         self.vms: dict[str, Reservation] = {}
         self.records = Records()
+        self.at_work: list[Reservation] = []  # creates whose operation runs, and whose instance is not to be seen yet
 
     def writer(self) -> Placements:
         """A new process: it knows nothing but what is recorded and seen."""
@@ -57,7 +58,11 @@ class Cluster:
             instances=lambda _: self.look(),
             hosts_of=lambda _: None,
         )
-        client: Any = SimpleNamespace(settings=SETTINGS, director_uuid="d" * 36)
+        client: Any = SimpleNamespace(
+            settings=SETTINGS,
+            director_uuid="d" * 36,
+            at_work=lambda: {reservation.name: ["operation"] for reservation in self.at_work},
+        )
         records: Any = self.records
         return Placements(client, members, profiles, ReservationRecords("lab", client, records), writer=None)  # type: ignore[arg-type]
 
@@ -124,15 +129,19 @@ class Strict(RuleBasedStateMachine):
     def arrive(self, data: st.DataObject, dies: bool) -> None:
         reservation = data.draw(st.sampled_from(self.flying))
         self.flying.remove(reservation)
+        if reservation in self.cluster.at_work:
+            self.cluster.at_work.remove(reservation)
         self.cluster.arrive(reservation)
         if not dies:
             self.cluster.writer().recorded.release(reservation)
 
-    @rule(seconds=st.floats(1, 80))
-    def wait(self, seconds: float) -> None:
-        """What was sent has arrived before its time is over, or never comes."""
+    @rule(seconds=st.floats(1, 80), copies=st.booleans())
+    def wait(self, seconds: float, copies: bool) -> None:
+        """What was sent has begun before its time is over, or never comes. Begun, it may wait for its image."""
+        if copies:
+            self.cluster.at_work += [one for one in self.flying if one not in self.cluster.at_work]
         self.now += seconds
-        self.flying = [reservation for reservation in self.flying if self.now <= reservation.until]
+        self.flying = [one for one in self.flying if self.now <= one.until or one in self.cluster.at_work]
 
     @precondition(lambda self: self.cluster.vms)
     @rule(data=st.data())
