@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported, Unavailable
+from coterie.cpi.contract import Changed, CpiError, DiskHint, InvalidCall, Json, Mark, NotSupported, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.machines import Machines
-from coterie.cpi.drivers.incus.marks import ATTACHED, COPY, mark_config, mark_of, of_mark, user_config
+from coterie.cpi.drivers.incus.marks import ATTACHED, COPY, MEMBER, mark_config, mark_of, of_mark, user_config
 from coterie.cpi.drivers.incus.placement import Members, choose
 from coterie.cpi.drivers.incus.properties import CONTAINER, MACHINE, read_disk_spec
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter
@@ -99,6 +99,12 @@ class Disks:
     def delete(self, disk_cid: str) -> None:
         for row in self._copies(disk_cid):
             require_detached(disk_cid, users(row))
+            if not is_at_home(row):
+                raise Changed(
+                    f"disk {disk_cid} is on {row['location']}, and was made on {row['config'][MEMBER]}",
+                    why="others moved it, or it is a copy of one that is gone",
+                    remedy=f"delete it in Incus, or set its {MEMBER} to {row['location']} and repeat",
+                )
             if self.list_snapshots(row):
                 raise CpiError(f"disk {disk_cid} has snapshots, which would go with it", remedy="delete them first")
             self._delete_volume(row)
@@ -166,7 +172,7 @@ class Disks:
             words = ", ".join(f"{key}={value}" for key, value in sorted(user_config(metadata).items()))
             body = {"name": name, "description": words.replace("user.", "")}
             try:
-                self.client.run(f"snapshot {disk_cid}", "POST", f"{_volume_path(row)}/snapshots", body)
+                self.client.run(f"snapshot {disk_cid}", "POST", f"{_volume_path(row)}/snapshots", body, **_target(row))
             except Refusal as error:
                 if name not in look_after(error, lambda: self.list_snapshots(row)):
                     raise
@@ -178,7 +184,8 @@ class Disks:
         if row is None:
             return
         try:
-            self.client.run(f"delete snapshot {name}", "DELETE", f"{_volume_path(row)}/snapshots/{name}")
+            path = f"{_volume_path(row)}/snapshots/{name}"
+            self.client.run(f"delete snapshot {name}", "DELETE", path, **_target(row))
         except Refusal as error:
             if not error.is_missing and name in self.list_snapshots(row):
                 raise
@@ -197,11 +204,13 @@ class Disks:
         return sorted({str(row["location"]) for row in rows if row.get("location") and not _is_empty(row)})
 
     def _copies(self, disk_cid: str) -> list[Row]:
-        """The volume, or two where a move was interrupted: then first that which a VM has or had."""
+        """The volume, or two where a move was interrupted: then first that which a VM has or had. What others copied
+        to another member under the same name is none of ours."""
         pool, _, name = disk_cid.partition(":")
         if not name or "/" in disk_cid or not all(one.isalnum() or one in "-_." for one in pool + name):
             return []
-        return sorted(self.rows(pool, {"name": name}), key=_rank) if pool in self.pools() else []
+        rows = sorted(self.rows(pool, {"name": name}), key=_rank) if pool in self.pools() else []
+        return [row for row in rows if is_at_home(row)] or rows[:1]
 
     def _bring_to(self, row: Row, copies: Sequence[Row], vm: Row) -> Row:
         """On the VM's member, with data and snapshots; what is elsewhere goes once the copy is whole."""
@@ -231,7 +240,7 @@ class Disks:
             "name": name,
             "type": "custom",
             "content_type": row["content_type"],
-            "config": {**config, COPY: token},
+            "config": {**config, COPY: token, MEMBER: member},
             "source": {"type": "copy", "pool": row["pool"], "name": name, "location": row["location"]},
         }
         self.client.run(f"copy volume {name} to {member}", "POST", _path(str(row["pool"])), body, target=member)
@@ -248,8 +257,9 @@ class Disks:
         return {**row, "config": copy["config"], "location": member}
 
     def _create_volume(self, pool: str, name: str, member: str, config: Mapping[str, str], content: str) -> None:
-        body = {"name": name, "type": "custom", "content_type": content, "config": config}
         query = {"target": member} if self.members.is_clustered() and not self._is_shared(pool) else {}
+        config = {**config, MEMBER: member} if query else config
+        body = {"name": name, "type": "custom", "content_type": content, "config": config}
         try:
             self.client.run(f"create volume {name}", "POST", _path(pool), body, **query)
         except Refusal as error:
@@ -264,9 +274,10 @@ class Disks:
                 raise
 
     def _note_attached(self, row: Row) -> None:
-        """Before the attachment, so that what holds data is never taken for empty, nor the only one for a copy."""
-        if _is_empty(row) or row["config"].get(COPY):
-            self._set(row, {ATTACHED: "true", COPY: ""})
+        """Before the attachment, so that what holds data is never taken for empty, nor the only one for a copy. One
+        that others moved is at home where a VM of ours gets it."""
+        if _is_empty(row) or row["config"].get(COPY) or not is_at_home(row):
+            self._set(row, {ATTACHED: "true", COPY: "", **({MEMBER: str(row["location"])} if _target(row) else {})})
 
     def _set(self, row: Row, config: Mapping[str, str]) -> None:
         self.client.run(
@@ -317,9 +328,14 @@ def size_mib(row: Row) -> float:
     return float(digits or 0) * _MIB.get(text[len(digits) :], 1 / 2**20)
 
 
-def _rank(row: Row) -> tuple[bool, bool, str]:
+def is_at_home(row: Row) -> bool:
+    """Whether it is on the member that this driver made it on; where members share a pool, always."""
+    return not _target(row) or row["config"].get(MEMBER, row["location"]) == row["location"]
+
+
+def _rank(row: Row) -> tuple[bool, bool, bool, str]:
     """Of two with one name, the disk is that which a VM has, or that which is no copy."""
-    return not users(row), bool(row["config"].get(COPY)), str(row.get("created_at"))
+    return not is_at_home(row), not users(row), bool(row["config"].get(COPY)), str(row.get("created_at"))
 
 
 def _is_empty(row: Row) -> bool:

@@ -14,6 +14,7 @@ POLICY = f"{USER}coterie-policy"
 HOSTS = f"{USER}coterie-hosts"  # of a host-affinity group: members' names, or @ and a cluster group
 RECORD = f"{USER}coterie-record-"
 ATTACHED = f"{USER}coterie-attached"  # on a volume that some VM had, so that it may hold data
+MEMBER = f"{USER}coterie-member"  # on a volume: where this driver made it; what others copied elsewhere repeats it
 RESERVATION = f"{USER}coterie-reservation"  # on a VM of a group: the note of its reservation
 COPY = f"{USER}coterie-copy"  # on a volume that was begun as a copy of one with its name on another member
 SETTINGS = f"{USER}user-data"  # what the agent reads

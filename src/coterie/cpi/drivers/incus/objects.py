@@ -9,7 +9,7 @@ from functools import partial
 from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words, read_name
 from coterie.cpi.drivers.incus import stemcells
 from coterie.cpi.drivers.incus.client import Client, Row
-from coterie.cpi.drivers.incus.disks import Disks, cid_of, users
+from coterie.cpi.drivers.incus.disks import Disks, cid_of, is_at_home, users
 from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
     UNREAD,
@@ -125,7 +125,10 @@ class Objects:
         )
 
     def _volumes(self, wanted: Mapping[str, str]) -> list[Row]:
-        return [row for pool in self.disks.pools() for row in self.disks.rows(pool, wanted)]
+        """A copy that others made on another member under the name of ours would count as ours."""
+        rows = [row for pool in self.disks.pools() for row in self.disks.rows(pool, wanted)]
+        at_home = {cid_of(row) for row in rows if is_at_home(row)}
+        return [row for row in rows if is_at_home(row) or cid_of(row) not in at_home]
 
     def _all_snapshots(self, director_uuid: str) -> list[Row]:
         """By their names; a disk's own mark, which its snapshots repeat, is none of theirs."""
