@@ -33,7 +33,7 @@ test: packages $(VENV)/.tested lint ## everything that decides whether a change 
 test-full: packages $(VENV)/.tested lint ## the long matrices too
 	$(PYTEST) -m "not openstack and not incus"
 
-OPENSTACK := tests/cpi/drivers/openstack tests/cpi/test_conformance.py tests/cleanup/accidents
+OPENSTACK := tests/cpi/drivers/openstack tests/cpi/drivers/test_fencing.py tests/cpi/test_conformance.py tests/cleanup/accidents
 
 test-openstack: $(VENV)/.tested ## against a real OpenStack: brings it up (Debian), runs the tests, takes it down
 	$(PYTHON) -m tests.peers.openstack run $(BIN)/pytest -p no:xdist -m "openstack and not full" $(OPENSTACK)

@@ -145,6 +145,17 @@ class Cluster:
     def get(self, path: str, director: int = 0) -> Any:
         return self.send("GET", path, director=director)
 
+    def all(self, path: str) -> list[Any]:
+        """Of a list, every page: a storm leaves thousands of objects that are gone."""
+        found: list[Any] = []
+        cursor = ""
+        while True:
+            page = self.get(f"{path}{'&' if '?' in path else '?'}limit=1000{cursor}")
+            found += page["items"]
+            if page["next"] is None:
+                return found
+            cursor = f"&cursor={page['next']}"
+
     def send(
         self, method: str, path: str, body: Any = None, director: int = 0, more: dict[str, str] | None = None
     ) -> Any:
@@ -190,7 +201,7 @@ class Cluster:
         return self.task(task, director)
 
     def nodes(self) -> list[Any]:
-        return list(self.get("/v1/nodes?limit=1000")["items"])
+        return self.all("/v1/nodes")
 
     def check_clouds(self) -> None:
         """Every node is up exactly once; each datacenter holds what the ledger says and nothing of another group."""
@@ -220,8 +231,8 @@ class Cluster:
 
     def recorded(self, cloud: str, kind: str) -> Counter[str]:
         """What the ledger says that a cloud holds; nothing may be in doubt any more."""
-        where = "/v1/groups?limit=1000" if kind == "server_group" else f"/v1/objects?limit=1000&kind={kind}"
-        rows = [one for one in self.get(where)["items"] if one["cloud"] == cloud and one["state"] != "gone"]
+        where = "/v1/groups" if kind == "server_group" else f"/v1/objects?kind={kind}"
+        rows = [one for one in self.all(where) if one["cloud"] == cloud and one["state"] != "gone"]
         assert {one["state"] for one in rows} <= {"live"}, rows
         return Counter(one["cid"] for one in rows)
 

@@ -102,7 +102,7 @@ class Placements:
 
     def _read(self, profile: str, policy: str) -> Group:
         """Reservations are read first: one that is withdrawn meanwhile has its instance in what is read next. One whose
-        instance is seen says nothing more, while that is there: two of one name cannot be."""
+        instance is seen there says nothing more. One to another member may still bring it, once that is deleted."""
         reservations = self.recorded.list_of(profile)
         late = [reservation for reservation in reservations if reservation.until < time.time()]
         at_work = self.client.at_work() if late else {}  # an image that is copied to a member delays what it is for
@@ -111,7 +111,9 @@ class Placements:
         for reservation in over:
             self.recorded.release(reservation)
         coming = [
-            reservation for reservation in reservations if reservation not in over and reservation.name not in placed
+            reservation
+            for reservation in reservations
+            if reservation not in over and placed.get(reservation.name) != reservation.member
         ]
         return Group(placed, coming, self.profiles.hosts_of(profile) if policy == "host-affinity" else None)
 

@@ -206,3 +206,24 @@ def test_a_member_that_did_not_answer_is_left_out() -> None:
     answers = Cluster().writer().place([wish("a", "inc1", "inc2")])
     (created,) = answers
     assert isinstance(created, Created) and Reservation.of_note("g", created.cid).member == "inc3"
+
+
+def test_a_second_create_under_a_name_counts_where_it_may_still_arrive() -> None:
+    """Else it would come beside another, once the first one's VM is deleted."""
+    cluster = Cluster()
+    first, second = (cluster.writer().place([wish("a", *silent)])[0] for silent in ((), ("inc1",)))
+    assert isinstance(first, Created) and isinstance(second, Created)
+    cluster.arrive(Reservation.of_note("g", second.cid))
+    (other,) = cluster.writer().place([wish("b")])
+    assert isinstance(other, Created) and Reservation.of_note("g", other.cid).member == "inc3"
+
+
+def test_a_create_that_waits_for_its_image_counts_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    (answer,) = cluster.writer().place([wish("a")])
+    assert isinstance(answer, Created)
+    cluster.at_work = [Reservation.of_note("g", answer.cid)]
+    later = time.time() + 1000
+    monkeypatch.setattr(reservations.time, "time", lambda: later)
+    (other,) = cluster.writer().place([wish("b")])
+    assert isinstance(other, Created) and Reservation.of_note("g", other.cid).member != "inc1"
