@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from coterie.cpi.drivers.sandbox.storage import Stemcells
 from coterie.ids import Ids
 from coterie.ledger.rows import identity, stemcells
 from coterie.ledger.store import Ledger
@@ -29,6 +30,7 @@ from tests.kill.truth import read_book, read_cloud
 from tests.kill.world import World, new_world
 
 NAMES = ("shop", "branch")
+_DELETION = f"{Stemcells.delete.__module__.removeprefix('coterie.')}.{Stemcells.delete.__qualname__}"
 
 
 @pytest.mark.timeout(600)
@@ -76,7 +78,8 @@ def _run(nursery: Nursery, world: World, target: Point | None = None) -> list[Po
             _wait_for_all(ledger)
         finally:
             os.kill(pid, signal.SIGTERM)
-        assert nursery.wait(pid) == 0, order.log.read_text()[-2000:]
+        ended = nursery.wait(pid)  # with nothing left to do, the signal may come before it listens
+        assert ended == 0 or (target and ended == -signal.SIGTERM), order.log.read_text()[-2000:]
         book = read_book(ledger)
     assert {row.state for row in book.tasks} == {"done"}, target
     assert [row.state for row in book.objects if row.kind == "image"] == ["gone"], target
@@ -101,4 +104,4 @@ def _is_about_images(point: Point) -> bool:
     """One step in a commit: with which others a step is committed differs from run to run."""
     if point.kind.startswith("commit "):
         return "stemcell.delete." in point.kind and point.kind.count("→") == 1
-    return "delete_stemcell" in point.kind
+    return "delete_stemcell" in point.kind or point.kind == f"cloud {_DELETION}"

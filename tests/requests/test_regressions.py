@@ -222,7 +222,7 @@ def test_a_disk_in_doubt_is_settled_before_it_is_kept(local: Site) -> None:
 def test_a_vm_that_can_never_be_finished_ends_the_step_and_is_finished_later(
     local: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Machines.create_vm
+    original = Machines.create
 
     def lose_the_answer(self: Machines, *args: Any, **kwargs: Any) -> Any:
         if not local.held("vm"):
@@ -231,7 +231,7 @@ def test_a_vm_that_can_never_be_finished_ends_the_step_and_is_finished_later(
         raise OutcomeUnknown("the VM is there, but could not be finished", remedy="correct it", retryable=False)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Machines, "create_vm", lose_the_answer)
+        patch.setattr(Machines, "create", lose_the_answer)
         local.deploy(manifest(group("a", 1)), expect_state="failed")
     with local.ledger.read() as tx:
         rows = tx.execute(sa.text("SELECT state FROM objects WHERE kind = 'vm'")).scalars()

@@ -22,6 +22,7 @@ from coterie.cpi.contract import Cpi, CpiError, Mark, OutcomeUnknown, SecurityGr
 from coterie.cpi.drivers.aws.client import Client
 from coterie.sandbox.fronts.aws.front import Front
 from coterie.sandbox.fronts.aws.server import _Handler
+from coterie.sandbox.fronts.http_server import Reply
 
 Act = Callable[[Cpi, Mark], Any]
 PUBLIC = "198.51.100.7"
@@ -50,7 +51,7 @@ def dying_after(cpi: Cpi, calls: int) -> Iterator[None]:
 @contextmanager
 def losing(change: int) -> Iterator[list[str]]:
     """The cloud does the work of this change, and its answer is lost: the connection closes. Which one it was."""
-    send, run, start = _Handler._send, Front.run, Front.start_snapshot
+    send, run, start = _Handler.send, Front.run, Front.start_snapshot
     here, left, lost = threading.local(), itertools.count(change, -1), list[str]()
 
     def note(front: Front, action: str, given: Any) -> Any:
@@ -61,19 +62,18 @@ def losing(change: int) -> Iterator[list[str]]:
         here.action = "StartSnapshot"
         return start(front, given)
 
-    def drop(handler: _Handler, status: int, raw: bytes, kind: str, headers: dict[str, str]) -> None:
+    def drop(handler: _Handler, reply: Reply) -> None:
         action, here.action = getattr(here, "action", ""), ""
-        if action and not action.startswith("Describe") and status < 300 and next(left) == 1:
+        if action and not action.startswith("Describe") and reply.status < 300 and next(left) == 1:
             lost.append(action)
-            handler.close_connection = True
-            handler.connection.close()
+            handler.break_off()
         else:
-            send(handler, status, raw, kind, headers)
+            send(handler, reply)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Front, "run", note)
         patch.setattr(Front, "start_snapshot", note_start)
-        patch.setattr(_Handler, "_send", drop)
+        patch.setattr(_Handler, "send", drop)
         yield lost
 
 

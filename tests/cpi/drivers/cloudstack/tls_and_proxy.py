@@ -79,13 +79,17 @@ class _Tunnel(BaseHTTPRequestHandler):
 
 
 def _relay(here: socket.socket, there: socket.socket) -> None:
-    other = {here: there, there: here}
+    ways = {here.fileno(): (here, there), there.fileno(): (there, here)}
+    waiting = select.poll()  # not select(), which takes no descriptor above 1023
+    for number in ways:
+        waiting.register(number, select.POLLIN)
     while True:
-        for ready in select.select([here, there], [], [])[0]:
-            data = ready.recv(65536)
+        for number, _ in waiting.poll():
+            source, target = ways[number]
+            data = source.recv(65536)
             if not data:
                 return
-            other[ready].sendall(data)
+            target.sendall(data)
 
 
 def _run(*words: str) -> None:
