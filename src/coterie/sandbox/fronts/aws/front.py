@@ -253,11 +253,12 @@ class Front:
         snapshot, name = str((mappings[0].get("Ebs") or {}).get("SnapshotId")), str(given["Name"])
         if snapshot not in self.uploads or self.uploads[snapshot].state != "completed":
             raise ApiError("InvalidSnapshot.NotFound", f"The snapshot '{snapshot}' does not exist.")
-        if any(one.name == name for one in self._every(images.list_images)):
-            raise ApiError("InvalidAMIName.Duplicate", f"AMI name {name} is already in use by AMI")
-        upload = self.uploads[snapshot]
-        properties = {"snapshot": snapshot, "size": upload.gib, "root": given.get("RootDeviceName", "/dev/sda1")}
-        made = images.create_image(self._account, name=name, properties=properties, tags=_tags(given, "image"))
+        with self._lock:
+            if any(one.name == name for one in self._every(images.list_images)):
+                raise ApiError("InvalidAMIName.Duplicate", f"AMI name {name} is already in use by AMI")
+            upload = self.uploads[snapshot]
+            properties = {"snapshot": snapshot, "size": upload.gib, "root": given.get("RootDeviceName", "/dev/sda1")}
+            made = images.create_image(self._account, name=name, properties=properties, tags=_tags(given, "image"))
         return {"ImageId": made.id}
 
     def do_CopyImage(self, given: Row) -> Row:
