@@ -125,8 +125,8 @@ def create_vm(creation: VmCreation[Resolved, Vm]) -> Vm:
         return creation.finish(vm, undo)
     except CpiError as error:
         if vm is not None and undo.is_empty:
-            raise _still_there(error) from error
-        raise undo.run(error) from error
+            raise _still_there(error) from error.__cause__  # an outage of the ledger stays to be seen
+        raise undo.run(error) from error.__cause__
 
 
 class Undo:

@@ -91,7 +91,7 @@ class VmFactory:
         try:
             row = create_vm(creation)
         except CpiError as error:
-            raise creation.explain_left(error) from error
+            raise creation.explain_left(error) from error.__cause__
         macs = {label: (args.networks[label].get("ip"), mac) for label, mac in creation.macs().items()}
         return VmCreated(str(row["name"]), answer_networks(args.networks, macs), creation.disk_hints())
 
@@ -143,7 +143,7 @@ class _Creation:
         try:
             row = self._create(resolved, undo)
         except CpiError as error:
-            raise self._explain(error, resolved.membership) from error
+            raise self._explain(error, resolved.membership) from error.__cause__
         if is_unread(row):
             undo.clear()
             raise OutcomeUnknown(
@@ -165,9 +165,9 @@ class _Creation:
             try:
                 reservation = parts.placements.take(resolved.wish, silent)
             except NoPlacement as error:
-                raise doubt or error from error
+                raise doubt or error from error.__cause__
             except CpiError as error:
-                raise _after(doubt, error) from error
+                raise _after(doubt, error) from error.__cause__
             if reservation is None:
                 break
             try:
@@ -180,15 +180,15 @@ class _Creation:
                     break
                 if error.http_status < 500:
                     parts.placements.recorded.release(reservation)
-                    raise _after(doubt, error) from error
+                    raise _after(doubt, error) from error.__cause__
                 doubt, silent[reservation.member] = _after(doubt, error), error.why
             except NotSent:
                 parts.placements.recorded.release(reservation)
             except (Unavailable, Throttled) as error:  # nothing was sent
                 parts.placements.recorded.release(reservation)
-                raise _after(doubt, error) from error
+                raise _after(doubt, error) from error.__cause__
             except CpiError as error:
-                raise _after(doubt, error) from error
+                raise _after(doubt, error) from error.__cause__
         row, failure = self._await_end(operation, undo)
         if reservation:
             parts.placements.recorded.release(reservation)
@@ -409,7 +409,8 @@ def _is_open(error: CpiError) -> bool:
 
 
 def _after(doubt: CpiError | None, error: CpiError) -> CpiError:
-    """What a try says that followed one whose end is not known: of that one, something may still come."""
+    """What a try says that followed one whose end is not known: of that one, something may still come. It is raised
+    from the error's own cause, which tells an outage of the ledger from what the cloud says."""
     if doubt is None or not _is_open(doubt) or _is_open(error):
         return error
     return OutcomeUnknown(doubt.what, why=f"{doubt.why}; then: {error}", remedy="look for it by its mark")

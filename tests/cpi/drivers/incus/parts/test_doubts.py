@@ -10,6 +10,7 @@ from tests.cpi.drivers.incus.parts.fake_server import IMAGE, Server, cloud, crea
 
 from coterie.cpi.contract import CpiError, OutcomeUnknown, VMCreationFailed
 from coterie.cpi.drivers.incus.client import Refusal
+from coterie.cpi.drivers.incus.reservations import Placements
 
 
 class Forgetful(Server):
@@ -84,3 +85,17 @@ def test_without_such_a_break_a_failed_create_has_failed(monkeypatch: pytest.Mon
     with pytest.raises(CpiError) as failed:
         create(cloud(monkeypatch, server), type="container")
     assert isinstance(failed.value, VMCreationFailed)
+
+
+def test_an_outage_of_the_ledger_stays_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    outage = ConnectionError("the database went away")
+
+    def take(*_: object) -> None:
+        raise CpiError("the writer did not answer") from outage
+
+    monkeypatch.setattr(Placements, "take", take)
+    server = Server(inc1="lxc")
+    server.images[IMAGE] = "container"
+    with pytest.raises(CpiError) as failed:
+        create(cloud(monkeypatch, server), type="container")
+    assert failed.value.__cause__ is outage
