@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
-from coterie.cpi.drivers.gcp.client import Client, Refusal, is_passing, require_marked
+from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
 from coterie.cpi.drivers.gcp.domains import Domains, names_domain
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
@@ -15,6 +15,7 @@ from coterie.cpi.drivers.gcp.properties import HOST_POLICY, NETWORK, VmSpec, rea
 from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
+from coterie.cpi.kit.calls import is_passing
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
