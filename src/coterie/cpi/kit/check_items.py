@@ -8,6 +8,7 @@ from typing import Any
 
 from coterie.cpi.contract.errors import CpiError, GroupMissing, InvalidCall, NameTaken, NotSupported
 from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Needs
+from coterie.cpi.kit.server_groups import ServerGroups
 from coterie.slotted import replace
 
 _FINDINGS = (GroupMissing, InvalidCall, NameTaken, NotSupported)  # what the rules of server groups raise
@@ -19,6 +20,16 @@ def run_check(what: str, look: Callable[[], CheckItem]) -> CheckItem:
         return look()
     except CpiError as error:
         return CheckItem(what, False, str(error), error.remedy)
+
+
+def standard_items(
+    needs: Needs, policies: Iterable[str], kinds: Iterable[str], groups: ServerGroups
+) -> Iterator[CheckItem]:
+    """Policies and kinds that this cloud does not have, and names of groups that are taken."""
+    yield from policy_items(needs, policies)
+    yield from kind_items(needs, kinds)
+    yield from group_items(needs, groups.inspect, groups.find_adopted)
+    yield from security_group_items(needs, groups.require_security_groups)
 
 
 def policy_items(needs: Needs, can: Iterable[str]) -> list[CheckItem]:
@@ -67,7 +78,7 @@ def group_items(
     """
     for group in needs.groups:
         name, cid = group.get("name"), group.get("cid")
-        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": name, **group})
+        metadata = _metadata(group)
         named = metadata.options.get("name") or metadata.options.get("adopt")
         if not named or (cid and _matches(inspect(cid), metadata)):
             continue
@@ -79,11 +90,22 @@ def group_items(
             yield CheckItem(f"server group {name}", False, f"{_field(error)}: {error}", error.remedy)
 
 
+def requirement_items(needs: Needs, require: Callable[[GroupMetadata], object]) -> Iterator[CheckItem]:
+    """Server groups that this cloud cannot have as they are requested. `require`: raises then."""
+    for group in needs.groups:
+        try:
+            require(_metadata(group))
+        except _FINDINGS as error:
+            if error.retryable:
+                raise
+            yield CheckItem(f"server group {group['name']}", False, f"{_field(error)}: {error}", error.remedy)
+
+
 def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetadata], object]) -> Iterator[CheckItem]:
     """Security groups by a name that is taken, refused beforehand as `create_server_group` would. `require`: raises
     then; it gets the CID of the server group, if there is one, and what the server group shall be."""
     for group in needs.groups:
-        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": group["name"], **group})
+        metadata = _metadata(group)
         for one in metadata.security_groups:
             try:
                 require(group.get("cid"), replace(metadata, security_groups=(one,)))
@@ -91,6 +113,10 @@ def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetad
                 if error.retryable:
                     raise
                 yield CheckItem(f"security group {one.name}", False, f"{_field(error)}: {error}", error.remedy)
+
+
+def _metadata(group: Mapping[str, Any]) -> GroupMetadata:
+    return GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": group.get("name"), **group})
 
 
 def _matches(view: GroupView, metadata: GroupMetadata) -> bool:

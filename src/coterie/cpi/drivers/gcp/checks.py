@@ -9,14 +9,7 @@ from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import quota_item, run_check, standard_items
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass, replace
 
@@ -70,17 +63,13 @@ class Checks:
             if error.retryable:
                 raise
             return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.server
         return [
             CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
             run_check("rights", self._rights),
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs, project)),
             *self._bucket_items(),
-            *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, _KINDS),
-            *group_items(needs, named.inspect, named.find_adopted),
-            *security_group_items(needs, named.require_security_groups),
+            *standard_items(needs, self.client.settings.policies, _KINDS, self.groups.server),
             *self._rule_items(needs),
         ]
 
