@@ -4,9 +4,10 @@ nothing."""
 from __future__ import annotations
 
 from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, SecurityGroup, read_rules
-from coterie.cpi.drivers.gcp.client import Client, Refusal
+from coterie.cpi.drivers.gcp.client import OF_NETWORK, Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.networks import Subnetworks
+from coterie.cpi.drivers.gcp.objects import KINDS
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.check_items import (
@@ -20,7 +21,6 @@ from coterie.cpi.kit.check_items import (
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass, replace
 
-_KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "network")
 # the planner's words → Google's metrics
 _QUOTAS = {
     "instances": "INSTANCES",
@@ -52,7 +52,6 @@ RIGHTS = (
 
 
 _SUBNETWORK = "compute.subnetworks."
-_OF_NETWORK = ("compute.firewalls.", "compute.networks.", _SUBNETWORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Checks:
             run_check("quotas", lambda: self._quotas(needs, project)),
             *self._bucket_items(),
             *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, _KINDS),
+            *kind_items(needs, KINDS),
             *group_items(needs, named.inspect, named.find_adopted),
             *security_group_items(needs, named.require_security_groups),
             *self._rule_items(needs),
@@ -94,7 +93,7 @@ class Checks:
         settings = self.client.settings
         wanted: dict[str, list[str]] = {}
         for one in RIGHTS:
-            project = settings.network_project if one.startswith(_OF_NETWORK) else settings.project
+            project = settings.network_project if one.split(".")[1] in OF_NETWORK else settings.project
             wanted.setdefault(project, []).append(one)
         try:
             missing = [

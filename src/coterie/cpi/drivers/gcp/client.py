@@ -8,13 +8,14 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, Mark, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.gcp.login import Login
-from coterie.cpi.drivers.gcp.marks import Row, mark_of
+from coterie.cpi.drivers.gcp.marks import Row, mark_of, name_of
 from coterie.cpi.drivers.gcp.properties import NAME, Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
@@ -23,7 +24,10 @@ from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken
 from coterie.slotted import dataclass
 
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
-_SCOPE = re.compile(r"projects/[^/]+/(?:zones/[^/]+|regions/[^/]+|global)")
+_SCOPE = re.compile(rf"projects/[^/]+/(?:zones/{NAME.pattern}|regions/{NAME.pattern}|global)")
+_RESOURCE = re.compile(rf"{_SCOPE.pattern}/[A-Za-z]+(?:/family)?/{NAME.pattern}")
+_ZONAL, _REGIONAL = ("instances", "disks", "nodeGroups"), ("resourcePolicies", "subnetworks")
+OF_NETWORK = ("firewalls", "networks", "subnetworks")  # of a shared VPC they are in its host project
 _TRIES = 20
 _GOING = ("DELETING",)
 _PASSING = ("PENDING", "CREATING", "RESTORING", "UPLOADING", "PROVISIONING", "STAGING", *_GOING)
@@ -79,6 +83,10 @@ class Refusal(ClassifiedRefusal):
     @property
     def is_missing(self) -> bool:
         return self.is_one("notFound", "RESOURCE_NOT_FOUND")
+
+    def says_missing(self, path: str) -> bool:
+        """Whether it is this that is missing, not the whole project or an API."""
+        return self.is_one("RESOURCE_NOT_FOUND") or (self.is_missing and f"{path.split('/')[1]}/" in self.why)
 
     @property
     def is_in_use(self) -> bool:
@@ -138,13 +146,23 @@ class Client:
     def region(self) -> str:
         return f"{self.project}/regions/{self.settings.region}"
 
-    def zonal(self, kind: str, cid: str) -> str | None:
-        """The path behind a CID like zone/name; None for what nothing can be called."""
-        zone, _, name = cid.partition("/")
-        return f"{self.project}/zones/{zone}/{kind}/{name}" if NAME.fullmatch(zone) and NAME.fullmatch(name) else None
+    def path(self, kind: str, cid: str) -> str:
+        """What has this CID, which is zone/name for what is in a zone."""
+        place, name = "global", cid
+        if kind in _ZONAL:
+            zone, _, name = cid.partition("/")
+            place = f"zones/{zone}"
+        elif kind in _REGIONAL:
+            place = f"regions/{self.settings.region}"
+        return f"{self._project_of(kind)}/{place}/{kind}/{name}"
 
-    def firewall(self, name: str) -> str:
-        return f"projects/{self.settings.network_project}/global/firewalls/{name}"
+    def list_path(self, kind: str) -> str:
+        """All of a kind, over all zones."""
+        is_global = kind not in (*_ZONAL, *_REGIONAL)
+        return f"{self._project_of(kind)}/{'global' if is_global else 'aggregated'}/{kind}"
+
+    def _project_of(self, kind: str) -> str:
+        return f"projects/{self.settings.network_project}" if kind in OF_NETWORK else self.project
 
     def url(self, service: str, path: str) -> str:
         base = self.settings.endpoint or f"https://{service}.{self.settings.universe_domain}"
@@ -152,16 +170,16 @@ class Client:
 
     # -- questions --
 
-    def get(self, path: str | None) -> Row | None:
-        """None for what is not there."""
-        if path is None or not NAME.fullmatch(path.rsplit("/", 1)[-1]):
+    def get(self, path: str) -> Row | None:
+        """None for what is not there, and for what nothing can be called."""
+        if not _RESOURCE.fullmatch(path):
             return None
         try:
-            return self.ask(f"read {path.rsplit('/', 1)[-1]}", path)
+            return self.ask(f"read {name_of(path)}", path)
         except Refusal as error:
-            if error.http_status == HTTPStatus.NOT_FOUND and f"{path.split('/')[1]}/" in error.why:
+            if error.says_missing(path):
                 return None
-            raise  # the project itself, or an API, is not there
+            raise
 
     def ask(self, what: str, path: str, **query: str) -> Row:
         return self.ask_url(what, self._compute(path, query))
@@ -201,26 +219,25 @@ class Client:
                 return
 
     def everywhere(self, kind: str, **query: str) -> Iterator[Row]:
-        return self.list_all(kind, f"{self.project}/aggregated/{kind}", **query)
+        return self.list_all(kind, self.list_path(kind), **query)
 
     # -- changes --
 
-    def insert(
-        self, what: str, collection: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
-    ) -> Row:
-        """The row of `insert_once`."""
-        return self.insert_once(what, collection, body, mark, remove)[0]
+    def insert(self, what: str, path: str, body: Row, mark: Mark) -> Row:
+        """The row of `insert_once` for what has its name from the mark alone, so that nothing else has that name."""
+        return require_marked(self.insert_once(what, path, body, mark)[0], mark)
 
     def insert_once(
-        self, what: str, collection: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
+        self, what: str, path: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
     ) -> tuple[Row, bool]:
-        """Create what has its name from its mark, once: the row of what this call, or another under the mark, created;
-        and whether it was this one. After a failure `remove` takes away what is left.
+        """Create what has this path, once: the row of what this call, or another under the mark, created; and whether
+        it was this one. After a failure `remove` takes away what is left: what has the path and the mark.
 
         Google answers a request id with what became of its first request. So one that ended before this call is
         followed by a fresh id, whose end is told as it is. Without a mark: what comes and goes under one name any
         number of times."""
-        path = f"{collection}/{body['name']}"
+        collection, _, name = path.rpartition("/")
+        remove = remove or partial(self._remove_marked, path, mark)
         first = next(chosen_ids(_SPACE, mark, path)) if mark else None
         ids = [first or str(uuid.uuid4()), *(str(uuid.uuid4()) for _ in range(_TRIES - 1))]
         blocked: list[str] = []  # by what, where a name is taken and nothing has it
@@ -229,7 +246,8 @@ class Client:
             operation: Row = {}
             refusal: Refusal | None = None
             try:
-                operation = _body(self._change(what, "POST", collection, body, requestId=request_id))
+                given = {"name": name, **body}
+                operation = _body(self._change(what, "POST", collection, given, requestId=request_id))
                 self.wait(what, collection, operation)
             except Refusal as error:
                 is_repeat = request_id == first and operation.get("status") == "DONE"
@@ -241,21 +259,18 @@ class Client:
             if row is not None and not is_failed:
                 return row, refusal is None and operation.get("status") != "DONE"
             if is_failed and refusal is None and request_id != first:
-                raise Failed(what, "FAILED", f"{body['name']} has the state FAILED, and no reason", 0)
+                raise Failed(what, "FAILED", f"{name} has the state FAILED, and no reason", 0)
             if refusal is not None and _is_taken(refusal):  # by a part that an earlier try left, or by a stranger's
                 if blocked:
                     raise refusal
                 blocked.append(refusal.why)
-            if remove:
-                remove()
+            remove()
             return None
 
         try:
             return create_with_id(ids, attempt, f"the request to {what}")
         except Failed as error:
-            if remove:
-                raise remove_half_made(error, remove) from error
-            raise
+            raise remove_half_made(error, remove) from error
 
     def change(self, what: str, verb: str, path: str, body: Row | None = None, **query: str) -> None:
         """Do it and wait for its end. Two equal changes are two: no request id may make one of them."""
@@ -265,10 +280,17 @@ class Client:
     def delete(self, what: str, path: str) -> None:
         """Gone already is fine, also when another call was faster."""
         try:
-            self.change(what, "DELETE", path)
+            if _RESOURCE.fullmatch(path):
+                self.change(what, "DELETE", path)
         except Refusal as error:
-            if not error.is_missing:
+            if not error.says_missing(path):
                 raise
+
+    def _remove_marked(self, path: str, mark: Mark | None) -> None:
+        """What a failed creation left, and nothing that another call made under the name."""
+        row = self.get(path) if mark else None
+        if row is not None and mark_of(row) == mark:
+            self.delete(f"delete {row['name']}", path)
 
     def set_labels(self, path: str, read: Callable[[], Row], changes: Mapping[str, str]) -> None:
         """Labels are replaced as a whole: another writer's are read again, and kept."""

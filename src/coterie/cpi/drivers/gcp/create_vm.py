@@ -105,7 +105,6 @@ class _Creation:
         account = spec.service_account or settings.service_account
         scopes = list(spec.service_scopes or settings.service_scopes)
         return {
-            "name": args.mark.name(),
             "labels": labels,
             "machineType": f"{self._client.project}/zones/{self._zone}/machineTypes/{spec.size}",
             "disks": self._own_disks(parts.stemcells.reference(args.stemcell_cid)),
@@ -121,11 +120,9 @@ class _Creation:
         """One request creates everything."""
 
     def boot(self, resolved: Row, undo: Undo) -> Row:
-        collection, remove = f"{self._client.project}/zones/{self._zone}/instances", self._remove
+        path, remove = self._client.path("instances", self._cid), self._remove
         try:
-            row, is_new = self._client.insert_once(
-                f"create VM {self._cid}", collection, resolved, self._args.mark, remove
-            )
+            row, is_new = self._client.insert_once(f"create VM {self._cid}", path, resolved, self._args.mark, remove)
         except Refusal as error:
             raise self._say_group(error) from error
         require_marked(row, self._args.mark)
@@ -190,7 +187,7 @@ class _Creation:
         if membership.policy == "anti-affinity":
             domain, choice = self._parts.domains.choose(self._zone, membership, self._number())
             schedule["availabilityDomain"] = domain
-        policies = [f"{self._client.region}/resourcePolicies/{membership.group}"]
+        policies = [self._client.path("resourcePolicies", membership.group)]
         return {"scheduling": schedule, "resourcePolicies": policies}, choice
 
     def _number(self) -> int | None:

@@ -35,8 +35,8 @@ class Machines:
     client: Client
     waits: Waits
 
-    def path(self, cid: str) -> str | None:
-        return self.client.zonal("instances", cid)
+    def path(self, cid: str) -> str:
+        return self.client.path("instances", cid)
 
     def read(self, cid: str) -> Row | None:
         return self.client.get(self.path(cid))
@@ -50,26 +50,19 @@ class Machines:
             raise vm_missing(cid)
         return row
 
-    def require_path(self, cid: str) -> str:
-        self.require(cid)
-        return str(self.path(cid))
-
     def delete(self, cid: str) -> None:
         """One operation, waited for and proven. Disks that were attached stay, also where a person had them go with
         the VM; its own go with it, and by their names and marks where it is gone already: an answer that it is gone is
         no proof for them."""
-        path = self.path(cid)
-        if path is None:
-            return
-        row = self.client.get(path)
+        path, row = self.path(cid), self.read(cid)
         if row is not None:
             if not row.get("deletionProtection"):  # else Google refuses, and nothing is changed
                 self._detach_others(cid, row)
             self.client.delete(f"delete VM {cid}", path)
             self.waits.until(f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None)
-        zone, name = cid.split("/")
+        name = name_of(cid)
         for part in (BOOT, EPHEMERAL) if read_name(name) else ():
-            disk = str(self.client.zonal("disks", f"{zone}/{name}-{part}"))
+            disk = self.client.path("disks", f"{cid}-{part}")
             left = self.client.get(disk)
             if left is not None and _goes_with(left, name):
                 self.client.delete(f"delete disk {name}-{part}", disk)
@@ -95,7 +88,7 @@ class Machines:
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
         """As labels, by which lists are filtered; values that labels cannot hold stand whole in the metadata, too."""
-        labels, path = user_labels(metadata), self.require_path(cid)
+        labels, path = user_labels(metadata), self.path(cid)
         self.client.set_labels(path, lambda: self.require(cid), labels)
         whole = {key: str(value) for key, value in metadata.items() if labels.get(key) != str(value)}
 

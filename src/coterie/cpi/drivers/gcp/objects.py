@@ -18,15 +18,14 @@ from coterie.cpi.kit.marking import DIRECTOR, read_mark_name, read_mark_tags
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 from coterie.ids import director_prefix
 
-_ZONAL: Mapping[Kind, str] = {"vm": "instances", "disk": "disks"}
-_LISTS: Mapping[Kind, str] = {
-    "vm": "aggregated/instances",
-    "disk": "aggregated/disks",
-    "snapshot": "global/snapshots",
-    "image": "global/images",
-    "server_group": "aggregated/resourcePolicies",
-    "security_group": "global/firewalls",
-    "network": "aggregated/subnetworks",
+KINDS: Mapping[Kind, str] = {
+    "vm": "instances",
+    "disk": "disks",
+    "snapshot": "snapshots",
+    "image": "images",
+    "server_group": "resourcePolicies",
+    "security_group": "firewalls",
+    "network": "subnetworks",
 }
 _LABELLED: tuple[Kind, ...] = ("vm", "disk", "snapshot", "image")
 _PREFIXES: Mapping[Kind, str] = {"server_group": "cg-{}-", "security_group": "cot-sg-{}-", "network": "cot-{}-"}
@@ -69,7 +68,7 @@ class Objects:
         }
 
     def table(self) -> ObjectTable:
-        kinds = {kind: self._kind(kind) for kind in _LISTS}
+        kinds = {kind: self._kind(kind) for kind in KINDS}
         return ObjectTable(self._client.director_uuid, kinds, self._client.limit, self._client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
@@ -87,22 +86,14 @@ class Objects:
     def _delete_vm(self, cid: str) -> None:
         """For cleanup. Google deletes a VM's own disks with it, so a word on one of them keeps the VM."""
         for part in (BOOT, EPHEMERAL):
-            row = self._client.get(self._client.zonal("disks", f"{cid}-{part}"))
+            row = self._client.get(self._client.path("disks", f"{cid}-{part}"))
             kept = opt_out_reason(labels_of(row), time.time()) if row else None
             if kept:
                 raise Changed(f"disk {cid}-{part} of VM {cid} is kept", why=kept, remedy="remove that, then repeat")
         self._machines.delete(cid)
 
     def _read(self, kind: Kind, cid: str) -> Row | None:
-        client = self._client
-        if kind in _ZONAL:
-            return client.get(client.zonal(_ZONAL[kind], cid))
-        paths: Mapping[Kind, str] = {
-            "server_group": f"{client.region}/resourcePolicies/{cid}",
-            "security_group": client.firewall(cid),
-            "network": self._networks.path(cid),
-        }
-        row = client.get(paths.get(kind) or f"{client.project}/{_LISTS[kind]}/{cid}")
+        row = self._client.get(self._client.path(KINDS[kind], cid))
         if row is None and kind == "server_group":
             return next(self._recorded(cid), None)
         if row is None and kind == "image" and "/" not in cid:
@@ -110,7 +101,7 @@ class Objects:
         return row
 
     def _search(self, kind: Kind, mark: Mark) -> Iterable[Row]:
-        if kind in _ZONAL:
+        if kind in ("vm", "disk"):
             rows = (self._read(kind, f"{zone}/{mark.name()}") for zone in self._machines.zones())
             return self._with_nodes(row for row in rows if row)
         if kind == "security_group":  # its name follows from the manifest
@@ -123,9 +114,7 @@ class Objects:
         prefix = _PREFIXES.get(kind, "cot-{}-").format(director_prefix(director_uuid))
         labelled = kind in _LABELLED
         wanted = f'labels.{DIRECTOR}="{director_uuid}"' if labelled else f"name eq {prefix}.*"
-        project = self._client.settings.network_project if kind in ("security_group", "network") else None
-        base = f"projects/{project}" if project else self._client.project
-        page = self._client.page(_LISTS[kind].partition("/")[2], f"{base}/{_LISTS[kind]}", cursor, filter=wanted)
+        page = self._client.page(KINDS[kind], self._client.list_path(KINDS[kind]), cursor, filter=wanted)
         ours = [row for row in page.rows if self._may_be(kind, row, prefix, director_uuid)]
         if kind not in _LABELLED and ours:
             context = self._context()
@@ -167,7 +156,7 @@ class Objects:
             return [str(row["name"]) for row in rows]
 
         for group in self._groups.of(only).list_recorded_only(self._client.director_uuid, present, only):
-            row = self._client.get(self._client.firewall(group.cid))
+            row = self._client.get(self._client.path("firewalls", group.cid))
             if row:
                 yield {**row, "_members": group.members}
 
@@ -200,7 +189,7 @@ class Objects:
 
     def _sharers(self, cid: str) -> tuple[str, ...]:
         """Who has a role on the image itself. Roles on the project are for all of it, and share nothing."""
-        path = f"{self._client.project}/global/images/{cid}/getIamPolicy"
+        path = f"{self._client.path('images', cid)}/getIamPolicy"
         try:
             policy = self._client.ask(f"read the policy of image {cid}", path, optionsRequestedPolicyVersion="3")
         except Refusal as error:

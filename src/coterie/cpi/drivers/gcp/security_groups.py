@@ -56,8 +56,8 @@ class Firewalls:
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         """With all rules for its tag, whatever they are called: Google filters by no list field."""
-        row = self.client.get(self.client.firewall(cid))
-        return self.existing(row, self.client.list_all("firewalls", self._collection())) if row else None
+        row = self.client.get(self._path(cid))
+        return self.existing(row, self.client.everywhere("firewalls")) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         rows = self.list_rows(f"{_PREFIX}{director_prefix(mark.director)}")
@@ -69,15 +69,13 @@ class Firewalls:
         groups = {str(row["name"]) for row in rows if is_group(row)}
         own = [row for row in rows if str(row["name"]).startswith(_PREFIX)]
         lost = {
-            group
-            for group in {_group_of(row) for row in own} - groups
-            if self.client.get(self.client.firewall(group)) is None
+            group for group in {_group_of(row) for row in own} - groups if self.client.get(self._path(group)) is None
         }
         return [row for row in own if is_group(row) or _group_of(row) in lost]
 
     def list_rows(self, prefix: str) -> list[Row]:
         """Firewall rules whose name begins so."""
-        rows = self.client.list_all("firewalls", self._collection(), filter=f"name eq {prefix}.*")
+        rows = self.client.everywhere("firewalls", filter=f"name eq {prefix}.*")
         return [row for row in rows if str(row["name"]).startswith(prefix)]
 
     def list_names(self) -> set[str]:
@@ -109,10 +107,10 @@ class Firewalls:
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         cid, what = self._name(name, self.client.settings.default_network), f"create security group {name}"
-        body = {**self._deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
+        body = {**self.deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
 
         def insert() -> Row:
-            return self.client.insert(what, self._collection(), body, mark, lambda: self._remove_marked(cid, mark))
+            return self.client.insert_once(what, self._path(cid), body, mark)[0]
 
         row = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made["name"]))
         found = self.existing(row, [])
@@ -122,7 +120,7 @@ class Firewalls:
         """Also what people wrote in Google's own words, and in a group of ours what is open since a rule of ours that
         denies the rest is missing or another, or closed since one is left."""
         cid, rows = found.id, {str(row["name"]): row for row in found.row.get("_rules", ())}
-        deny_in, deny_out = self._deny(cid, cid), self._deny(f"{cid}-{_DENY_OUT}", cid)
+        deny_in, deny_out = self.deny(cid, cid), self.deny(f"{cid}-{_DENY_OUT}", cid)
         own = {str(deny["name"]) for deny in (deny_in, deny_out)} if is_group(found.row) else set()
         rules = [
             ListedRule(name, rule)
@@ -146,10 +144,10 @@ class Firewalls:
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
-        group = self.client.get(self.client.firewall(cid)) or {}
+        group = self.client.get(self._path(cid)) or {}
         text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
-            self._write({**self._deny(f"{cid}-{_DENY_OUT}", cid), **text})
+            self._write({**self.deny(f"{cid}-{_DENY_OUT}", cid), **text})
         body = {**self._body(_rule_name(cid, rule), cid, rule.direction.upper()), **text, "priority": _ALLOWED}
         self._write(body | _write_rule(rule))
 
@@ -161,21 +159,21 @@ class Firewalls:
             return
         has_egress = _has_egress(one for one in rules if one.id != listed.id)
         if listed.id == cid or (listed.id == deny_out and has_egress):
-            self._write({**self._deny(listed.id, cid), "description": left.row["description"]})
+            self._write({**self.deny(listed.id, cid), "description": left.row["description"]})
             return
         if not has_egress:
             self._remove(deny_out)
-        row = self.client.get(self.client.firewall(listed.id)) or {}
+        row = self.client.get(self._path(listed.id)) or {}
         tags = [tag for tag in row.get("targetTags") or () if tag != cid]
         if tags and not listed.id.startswith(f"{cid}-"):
             body = {"name": listed.id, "targetTags": tags}
-            self.client.change(f"take {cid} out of {listed.id}", "PATCH", self.client.firewall(listed.id), body)
+            self.client.change(f"take {cid} out of {listed.id}", "PATCH", self._path(listed.id), body)
         else:
             self._remove(listed.id)
 
     def delete(self, cid: str) -> None:
         """The rules first: the group itself is what is found again. Google knows no users of a firewall rule."""
-        row = self.client.get(self.client.firewall(cid))
+        row = self.client.get(self._path(cid))
         if row is None:
             return
         users = self.users(cid)
@@ -216,15 +214,15 @@ class Firewalls:
         digest = hashlib.sha256(word.encode()).hexdigest()[:26]
         return f"{_PREFIX}{director_prefix(self.client.director_uuid)}-{digest}"
 
-    def _collection(self) -> str:
-        return self.client.firewall("x").removesuffix("/x")
+    def _path(self, name: str) -> str:
+        return self.client.path("firewalls", name)
 
     def _is_of(self, cid: str, row: Row) -> bool:
         is_here = _network_of(row) == self.client.settings.default_network
         is_named = is_group({"name": cid}) and str(row["name"]).startswith(f"{cid}-")
         return is_named or (is_here and cid in (row.get("targetTags") or ()))
 
-    def _deny(self, name: str, tag: str) -> Row:
+    def deny(self, name: str, tag: str) -> Row:
         out = name.endswith(f"-{_DENY_OUT}")
         ranges = {"destinationRanges" if out else "sourceRanges": ["0.0.0.0/0"]}
         body = self._body(name, tag, "EGRESS" if out else "INGRESS")
@@ -234,31 +232,23 @@ class Firewalls:
         """Once, and in these words: a person may have changed or disabled it. Direction, network and whether it denies
         are for the life of a firewall rule."""
         name, what = str(body["name"]), f"write the firewall rule {body['name']}"
-        row = self.client.insert(what, self._collection(), body, None)
+        row = self.client.insert_once(what, self._path(name), body, None)[0]
         if _says(row, body):
             return
         fixed = [(str(one.get("direction")), _network_of(one), "denied" in one) for one in (row, body)]
         if fixed[0] == fixed[1]:
-            self.client.change(what, "PUT", self.client.firewall(name), {**body, "disabled": False})
+            self.client.change(what, "PUT", self._path(name), {**body, "disabled": False})
         else:
             self._remove(name)
-            self.client.insert(what, self._collection(), body, None)
+            self.client.insert_once(what, self._path(name), body, None)
 
     def _body(self, name: str, tag: str, direction: str) -> Row:
-        network = (
-            f"projects/{self.client.settings.network_project}/global/networks/{self.client.settings.default_network}"
-        )
+        network = self.client.path("networks", self.client.settings.default_network)
         return {"name": name, "network": network, "direction": direction, "targetTags": [tag]}
 
-    def _remove_marked(self, cid: str, mark: Mark) -> None:
-        """What a failed creation left, and nothing that another call made under the name."""
-        row = self.client.get(self.client.firewall(cid))
-        if row is not None and mark_of(row) == mark:
-            self._remove(cid)
-
     def _remove(self, name: str) -> None:
-        if self.client.get(self.client.firewall(name)) is not None:
-            self.client.delete(f"delete firewall rule {name}", self.client.firewall(name))
+        if self.client.get(self._path(name)) is not None:  # reading costs less than a change
+            self.client.delete(f"delete firewall rule {name}", self._path(name))
 
 
 def is_group(row: Mapping[str, Any]) -> bool:

@@ -121,7 +121,7 @@ class Policies:
         if wanted.startswith(NODES):
             nodes = self._node_group(wanted.removeprefix(NODES))
             return ExistingGroup(wanted, str(nodes["name"]), HOST_POLICY, (), False, nodes) if nodes else None
-        row = self.client.get(f"{self.client.region}/resourcePolicies/{wanted}")
+        row = self.client.get(self._path(wanted))
         return self._existing(row) if row else None
 
     def find_to_join(self, cid: str) -> ExistingGroup | None:
@@ -146,18 +146,16 @@ class Policies:
             )
         cid = mark.group_cid
         body = {
-            "name": cid,
             "description": describe_mark(mark, **{POLICY: str(metadata.policy)}),
             "groupPlacementPolicy": {"availabilityDomainCount": self.client.settings.availability_domains},
         }
-        collection, what = f"{self.client.region}/resourcePolicies", f"create placement policy {cid}"
-        row = self.client.insert(what, collection, body, mark, lambda: self._delete(cid))
+        row = self.client.insert(f"create placement policy {cid}", self._path(cid), body, mark)
         return self._existing(row), True
 
     def delete(self, group: ExistingGroup) -> None:
         """Google refuses it while a VM has it; that is the only lock."""
         try:
-            self._delete(group.name)
+            self.client.delete(f"delete placement policy {group.name}", self._path(group.name))
         except Refusal as error:
             if not error.is_in_use:
                 raise
@@ -206,10 +204,9 @@ class Policies:
         row = self._node_group(group.removeprefix(NODES))
         if row is None:
             return []
-        path = f"{self.client.project}/zones/{name_of(row['zone'])}/nodeGroups/{row['name']}/listNodes"
-        return list(
-            self.client.ask_url("list nodes", self.client.url("compute", f"compute/v1/{path}"), "POST")["items"]
-        )
+        path = f"{self.client.path('nodeGroups', cid_of(row))}/listNodes"
+        url = self.client.url("compute", f"compute/v1/{path}")
+        return list(self.client.ask_url("list nodes", url, "POST")["items"])
 
     def _members_on_nodes(self, group: ExistingGroup) -> list[GroupMember]:
         rows = {cid_of(row): row for row in self.machines.list_all()}
@@ -224,8 +221,8 @@ class Policies:
         rows = self.client.everywhere("nodeGroups", filter=f'name="{name}"')
         return next((row for row in rows if row["name"] == name), None)
 
-    def _delete(self, name: str) -> None:
-        self.client.delete(f"delete placement policy {name}", f"{self.client.region}/resourcePolicies/{name}")
+    def _path(self, name: str) -> str:
+        return self.client.path("resourcePolicies", name)
 
     def _existing(self, row: Row) -> ExistingGroup:
         """An operator's policy that spreads is a soft one: who else chooses domains in it is not known."""
@@ -259,7 +256,7 @@ class RuleRecords:
         rows = {str(row["name"]): row for row in listed}
         if self.sure:
             rows.pop(self.sure, None)
-            row = self.client.get(self.client.firewall(self.sure))
+            row = self.client.get(self.client.path("firewalls", self.sure))
             rows |= {self.sure: row} if row else {}
         return [record for name, row in rows.items() for record in read_tags(name, words_of(row))]
 
@@ -270,28 +267,21 @@ class RuleRecords:
         found = read_group_cid(record.cid)
         if found is None:
             raise InvalidCall(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
-        mark, path = Mark(self.client.director_uuid, found.intent), self.client.firewall(record.cid)
-        word = tag_of(record)
-        network = (
-            f"projects/{self.client.settings.network_project}/global/networks/{self.client.settings.default_network}"
-        )
+        mark, path = Mark(self.client.director_uuid, found.intent), self.client.path("firewalls", record.cid)
+        word, what = tag_of(record), f"record the security groups of {record.cid}"
         body = {
-            "name": record.cid,
-            "network": network,
+            **self.firewalls.deny(record.cid, record.cid),
             "description": describe_mark(mark, **{GROUP: record.cid, **word}),
             "disabled": True,
-            "targetTags": [record.cid],
             "sourceRanges": [_NO_TRAFFIC],
-            "denied": [{"IPProtocol": "all"}],
         }
-        what = f"record the security groups of {record.cid}"
-        row = self.client.get(path) or self.client.insert(what, path.rpartition("/")[0], body, None)
+        row = self.client.get(path) or self.client.insert_once(what, path, body, None)[0]
         words = words_of(row)
         if words.items() < {**words, **word}.items():
             self._write(path, {**words, **word})
 
     def delete_records(self, records: Sequence[GroupRecord]) -> None:
-        path = self.client.firewall(records[0].cid)
+        path = self.client.path("firewalls", records[0].cid)
         row = self.client.get(path)
         if row is None:
             return
@@ -303,7 +293,7 @@ class RuleRecords:
             self.client.delete(f"delete the records of {records[0].cid}", path)
 
     def _write(self, path: str, words: Mapping[str, str]) -> None:
-        name = path.rsplit("/", 1)[-1]
+        name = name_of(path)
         body = {"name": name, "description": write_words(words)}
         self.client.change(f"record the security groups of {name}", "PATCH", path, body)
 

@@ -13,7 +13,7 @@ from typing import IO
 from urllib.parse import quote, urlencode
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
-from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
+from coterie.cpi.drivers.gcp.client import Client, Refusal, remove_half_made, require_marked
 from coterie.cpi.drivers.gcp.marks import Row, marked, user_labels
 from coterie.cpi.drivers.gcp.properties import is_image
 from coterie.cpi.kit.http import Answer
@@ -42,12 +42,11 @@ class Stemcells:
         row = self.client.get(self._path(name))
         if row is None:
             body = {
-                "name": name,
                 "labels": {**user_labels(env.get("tags") or {}), **marked(mark)},
                 "rawDisk": {"source": f"https://storage.googleapis.com/{bucket}/{name}{_SUFFIX}"},
                 "guestOsFeatures": [{"type": "VIRTIO_SCSI_MULTIQUEUE"}],
             }
-            row = self._upload_and_insert(image_path, body, mark)
+            row = self._upload_and_insert(image_path, name, body, mark)
         require_marked(row, mark)
         self._wait_until_ready(name)
         try:
@@ -58,31 +57,22 @@ class Stemcells:
             ) from error
         return name
 
-    def _upload_and_insert(self, image_path: str, body: Row, mark: Mark) -> Row:
+    def _upload_and_insert(self, image_path: str, name: str, body: Row, mark: Mark) -> Row:
         """What calls under one mark upload is the same, so none of them hinders another."""
-        name = str(body["name"])
         try:
             try:
                 with _open_archive(Path(image_path)) as archive:
                     self._upload(archive, f"{name}{_SUFFIX}", mark)
             except FileNotFoundError as error:
                 raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
-            collection = self._path("x").removesuffix("/x")
-            what, path = f"create image {name}", self._path(name)
-            return self.client.insert(what, collection, body, mark, lambda: self.client.delete(f"delete {name}", path))
+            return self.client.insert(f"create image {name}", self._path(name), body, mark)
         except OutcomeUnknown:
             raise
         except CpiError as error:
             found = self.client.get(self._path(name))
             if found is not None:  # another call under the mark was faster, and its object is gone already
                 return found
-            try:
-                self._delete_object(name)
-            except CpiError as trouble:
-                raise OutcomeUnknown(
-                    f"object {name}{_SUFFIX} may be left", why=f"{error}; then {trouble}", remedy="repeat"
-                ) from error
-            raise
+            raise remove_half_made(error, lambda: self._delete_object(name)) from error
 
     def _wait_until_ready(self, name: str) -> None:
         deadline = time.monotonic() + self.client.settings.state_timeout
@@ -114,11 +104,9 @@ class Stemcells:
 
     def delete(self, cid: str) -> None:
         """What was not uploaded is only forgotten."""
-        if "/" in cid:
-            return
-        if self.client.get(self._path(cid)) is not None:
+        if "/" not in cid:
             self.client.delete(f"delete image {cid}", self._path(cid))
-        self._delete_object(cid)
+            self._delete_object(cid)
 
     def list_objects(self, prefix: str) -> list[Row]:
         """What uploads left that never became an image: objects named by a mark."""
@@ -130,7 +118,7 @@ class Stemcells:
         return [{**row, "name": str(row["name"]).removesuffix(_SUFFIX)} for row in rows]
 
     def _path(self, name: str) -> str:
-        return f"{self.client.project}/global/images/{name}"
+        return self.client.path("images", name)
 
     # -- the bucket --
 
