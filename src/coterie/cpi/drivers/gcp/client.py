@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass
 
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
@@ -130,6 +130,7 @@ class Client:
         self.settings = settings
         self.director_uuid = director_uuid
         self.limit = limit
+        self.waits = Waits(settings.state_timeout, settings.poll_s)
         self.http = Http(
             HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
         )
@@ -254,7 +255,7 @@ class Client:
                 if not _is_taken(error) and not is_repeat:
                     raise
                 refusal = error
-            row = self._read_settled(what, path, _GOING if refusal is None else _PASSING)
+            row = self.read_settled(what, path, _GOING if refusal is None else _PASSING)
             is_failed = row is not None and row.get("status") == "FAILED" and mark_of(row) == mark
             if row is not None and not is_failed:
                 return row, refusal is None and operation.get("status") != "DONE"
@@ -317,51 +318,39 @@ class Client:
         scope = _SCOPE.match(path)
         if operation.get("kind") != "compute#operation" or scope is None:
             raise OutcomeUnknown(f"Google's answer to {what} is no operation", remedy=_LOOK)
-        deadline = time.monotonic() + self.settings.state_timeout
-        url = self._compute(f"{scope[0]}/operations/{operation['name']}/wait", {})
-        while operation.get("status") != "DONE":
-            if time.monotonic() >= deadline:
-                raise OutcomeUnknown(
-                    f"Google did not {what} within {self.settings.state_timeout:.0f} s",
-                    why=f"{operation.get('name')} goes on",
-                    remedy=_LOOK,
-                )
-            asked = time.monotonic()
+        name = str(operation["name"])
+        url = self._compute(f"{scope[0]}/operations/{name}/wait", {})
+
+        def look() -> Row | None:
             try:
-                operation = _body(self._send(f"follow how to {what}", "POST", url, None, changes=False))
+                found = _body(self._send(f"follow how to {what}", "POST", url, None, changes=False))
             except CpiError as error:
-                if not is_passing(error):
-                    raise OutcomeUnknown(
-                        f"Google was to {what}, and does not say how it ended", why=str(error), remedy=_LOOK
-                    ) from error
-            if operation.get("status") != "DONE":
-                time.sleep(
-                    max(0.0, min(self.settings.poll_s - (time.monotonic() - asked), deadline - time.monotonic()))
-                )
+                if is_passing(error):
+                    return None
+                why = f"how {name} ended is not told: {error}"
+                raise OutcomeUnknown(f"Google was to {what}", why=why, remedy=_LOOK) from error
+            return found if found.get("status") == "DONE" else None
+
+        if operation.get("status") != "DONE":
+            operation = self.waits.until(f"the request to {what}", look, verb="end", why=f"{name} goes on")
         errors = (operation.get("error") or {}).get("errors")
         if errors:
             text = "; ".join(_error_text(one) for one in errors)
             raise Failed(what, str(errors[0].get("code")), text, int(operation.get("httpErrorStatusCode") or 0))
 
+    def read_settled(self, what: str, path: str, passing: Sequence[str] = _PASSING) -> Row | None:
+        """After a request: what has the path, once it is in none of these states; None if it came to nothing."""
+
+        def look() -> tuple[Row | None] | None:
+            try:
+                row = self.get(path)
+            except CpiError as error:
+                raise OutcomeUnknown(f"Google took the request to {what}", why=str(error), remedy=_LOOK) from error
+            return (row,) if row is None or row.get("status") not in passing else None
+
+        return self.waits.until(f"what another call began to {what}", look, verb="settle")[0]
+
     # -- one request --
-
-    def _read_settled(self, what: str, path: str, passing: Sequence[str]) -> Row | None:
-        """What has the name, once it is in none of these states; None if it came to nothing."""
-        deadline = time.monotonic() + self.settings.state_timeout
-        while True:
-            row = self._read_sure(what, path)
-            if row is None or row.get("status") not in passing:
-                return row
-            if time.monotonic() >= deadline:
-                why = f"{row.get('name')} is {row.get('status')}"
-                raise OutcomeUnknown(f"what another call began to {what} is not settled", why=why, remedy=_LOOK)
-            time.sleep(self.settings.poll_s)
-
-    def _read_sure(self, what: str, path: str) -> Row | None:
-        try:
-            return self.get(path)
-        except CpiError as error:
-            raise OutcomeUnknown(f"Google took the request to {what}", why=str(error), remedy=_LOOK) from error
 
     def _change(self, what: str, verb: str, path: str, body: Row | None, **query: str) -> Answer:
         return self._send(what, verb, self._compute(path, query), body, changes=True)

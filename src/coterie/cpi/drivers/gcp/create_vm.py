@@ -18,7 +18,6 @@ from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
-from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
@@ -37,7 +36,6 @@ class VmFactory:
     machines: Machines
     stemcells: Stemcells
     networks: Subnetworks
-    waits: Waits
 
     @property
     def domains(self) -> Domains:
@@ -159,7 +157,7 @@ class _Creation:
                 raise OutcomeUnknown(f"VM {self._cid} ended while it was starting", remedy="repeat")
             return found if found.get("status") not in ("PROVISIONING", "STAGING", "PENDING") else None
 
-        return self._parts.waits.until(f"VM {self._cid} running", look)
+        return self._client.waits.until(f"VM {self._cid} running", look)
 
     def _remove(self) -> None:
         row = self._parts.machines.read(self._cid)

@@ -23,7 +23,6 @@ from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
-from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("google-rawdisk", "google-light")
 
@@ -38,8 +37,7 @@ class GcpCpi(ComposedCpi):
         settings, director = read_settings(properties), runtime.director_uuid
         limit = call_limit(cloud, settings.max_parallel_calls, director)
         self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
-        parts, waits = Parts(runtime.parts), Waits(settings.state_timeout, settings.poll_s)
-        machines = Machines(client, waits)
+        parts, machines = Parts(runtime.parts), Machines(client)
         firewalls = Firewalls(client, parts, machines)
         groups = Groups(client, machines, firewalls, parts)
         disks = Disks(client, machines)
@@ -53,7 +51,7 @@ class GcpCpi(ComposedCpi):
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
             checks=Checks(client, groups, machines, stemcells, networks),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, groups, machines, stemcells, networks, waits),
+            vm_factory=VmFactory(client, groups, machines, stemcells, networks),
             machines=machines,
             disks=disks,
             networks=networks,

@@ -16,7 +16,6 @@ from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
 from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
-from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass
 
 BOOT, EPHEMERAL = "os", "eph"  # what follows the mark in the names of an instance's own disks
@@ -33,7 +32,6 @@ _MIB = 1024
 @dataclass(frozen=True, slots=True)
 class Machines:
     client: Client
-    waits: Waits
 
     def path(self, cid: str) -> str:
         return self.client.path("instances", cid)
@@ -59,7 +57,9 @@ class Machines:
             if not row.get("deletionProtection"):  # else Google refuses, and nothing is changed
                 self._detach_others(cid, row)
             self.client.delete(f"delete VM {cid}", path)
-            self.waits.until(f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None)
+            self.client.waits.until(
+                f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None
+            )
         name = name_of(cid)
         for part in (BOOT, EPHEMERAL) if read_name(name) else ():
             disk = self.client.path("disks", f"{cid}-{part}")

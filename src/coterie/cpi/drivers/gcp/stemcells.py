@@ -75,17 +75,10 @@ class Stemcells:
             raise remove_half_made(error, lambda: self._delete_object(name)) from error
 
     def _wait_until_ready(self, name: str) -> None:
-        deadline = time.monotonic() + self.client.settings.state_timeout
-        while True:
-            row = self.client.get(self._path(name))
-            if row is None or row.get("status") == "FAILED":
-                self.delete(name)
-                raise CpiError(f"image {name} failed", why="Google gives no reason", remedy="repeat", retryable=True)
-            if row.get("status", "READY") == "READY":
-                return
-            if time.monotonic() > deadline:
-                raise OutcomeUnknown(f"image {name} is not ready", why=str(row.get("status")), remedy="repeat")
-            time.sleep(self.client.settings.poll_s)
+        row = self.client.read_settled(f"create image {name}", self._path(name))
+        if row is None or row.get("status") == "FAILED":
+            self.delete(name)
+            raise CpiError(f"image {name} failed", why="Google gives no reason", remedy="repeat", retryable=True)
 
     def reference(self, cid: str) -> str:
         """As a new disk names it; refuses what is not there."""
