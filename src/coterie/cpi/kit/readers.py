@@ -105,10 +105,11 @@ def urls(value: Any) -> dict[str, str]:
     return {key: url(one) for key, one in mapping(value).items()}
 
 
-def readers_of(spec: type, **special: Reader) -> dict[str, Reader]:
-    """A reader for each field of a dataclass, by the field's type, or the `special` one of its name. The annotations
-    must be texts, as `from __future__ import annotations` makes them."""
-    return {one.name: special.get(one.name) or _BY_TYPE[str(one.type).removesuffix(" | None")] for one in fields(spec)}
+def readers_of(spec: type, by_type: Mapping[str, Reader] | None = None, /, **special: Reader) -> dict[str, Reader]:
+    """A reader for each field of a dataclass, by the field's type, or the `special` one of its name. `by_type`: those
+    of further types. The annotations must be texts, as `from __future__ import annotations` makes them."""
+    known = {**_BY_TYPE, **(by_type or {})}
+    return {one.name: special.get(one.name) or known[str(one.type).removesuffix(" | None")] for one in fields(spec)}
 
 
 _BY_TYPE: Mapping[str, Reader] = {
