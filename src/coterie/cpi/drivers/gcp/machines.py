@@ -7,15 +7,16 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 
-from coterie.cpi.contract import InvalidCall, Json, NoPlacement, opt_out_reason, read_name
+from coterie.cpi.contract import InvalidCall, Json, opt_out_reason, read_name
 from coterie.cpi.drivers.gcp.client import Client, Refusal
-from coterie.cpi.drivers.gcp.login import metadata_url
+from coterie.cpi.drivers.gcp.login import ask_metadata
 from coterie.cpi.drivers.gcp.marks import TAGS, Row, labels_of, mark_of, name_of, user_labels, whole_tags, zone_of
 from coterie.cpi.kit.checks import vm_missing
+from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
-from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
+from coterie.cpi.kit.sizes import Size, require_fit
 from coterie.slotted import dataclass
 
 BOOT, EPHEMERAL = "os", "eph"  # what follows the mark in the names of an instance's own disks
@@ -26,7 +27,6 @@ _STATES = {
 }
 NODE_GROUP = "compute.googleapis.com/node-group-name"
 _GONE = ("DEPROVISIONING",)
-_MIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Machines:
             row
             for row in self.client.list_all("instances", path, filter=wanted)
             if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)
-            and policy in {name_of(one) for one in row.get("resourcePolicies") or ()}
+            and has_policy(row, policy)
             and _has_name_of_mark(row)
         ]
 
@@ -144,18 +144,11 @@ class Machines:
         return (row for row in self.client.everywhere("instances") if row.get("status") not in _GONE)
 
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
-        wanted, zone = read_requirements(requirements), self.zones()[0]
-        zone = self.client.settings.default_zone or zone
+        zone = self.client.settings.default_zone or self.zones()[0]
         rows = self.client.list_all("machineTypes", f"{self.client.project}/zones/{zone}/machineTypes")
         sizes = [Size(str(row["name"]), int(row["guestCpus"]), int(row["memoryMb"])) for row in rows]
-        found = smallest_fit(sizes, wanted)
-        if found is None:
-            raise NoPlacement(
-                f"no machine type has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
-                why=f"zone {zone} has {len(sizes)} types",
-                remedy="ask for less, or use another zone",
-            )
-        disk = {"ephemeral_disk_size_gb": -(-wanted.disk_mb // _MIB)} if wanted.disk_mb else {}
+        found, wanted = require_fit(requirements, sizes, "machine type", f"zone {zone}")
+        disk = {"ephemeral_disk_size_gb": gib(wanted.disk_mb)} if wanted.disk_mb else {}
         return {"machine_type": found.name, **disk}
 
     def zones(self) -> list[str]:
@@ -173,14 +166,14 @@ class Machines:
         return f"{name_of(self._read_metadata('zone'))}/{self._read_metadata('name')}"
 
     def _read_metadata(self, what: str) -> str:
-        url = f"{metadata_url()}/{what}"
         try:
-            answer = self.client.http.request("GET", url, {"Metadata-Flavor": "Google"})
-        except (NotTaken, AnswerLost) as error:
-            raise not_inside(url, error) from error
-        if answer.status != 200 or answer.headers.get("metadata-flavor") != "Google":
-            raise not_inside(url, ValueError(f"HTTP {answer.status}"))
-        return answer.body.decode(errors="replace")
+            return ask_metadata(self.client.http, what).decode(errors="replace")
+        except (NotTaken, AnswerLost, ValueError) as error:
+            raise not_inside(f"instance/{what}", error) from error
+
+
+def has_policy(row: Row, name: str) -> bool:
+    return name in {name_of(one) for one in row.get("resourcePolicies") or ()}
 
 
 def group_label(group_cid: str) -> str:
