@@ -3,7 +3,6 @@ operations, and the meaning of each refusal. What creates something carries a re
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +16,11 @@ from coterie.cpi.drivers.gcp.login import Login
 from coterie.cpi.drivers.gcp.marks import Row, mark_of, name_of
 from coterie.cpi.drivers.gcp.properties import NAME, Settings
 from coterie.cpi.kit.call_limit import CallLimit
-from coterie.cpi.kit.calls import ClassifiedRefusal
-from coterie.cpi.kit.create_once import chosen_ids, create_with_id
-from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.calls import ClassifiedRefusal, is_passing, rest_after, rewrite
+from coterie.cpi.kit.create_once import chosen_ids, create_with_id, remove_half_made
+from coterie.cpi.kit.http import Answer, Http, HttpOptions, ask_patiently
+from coterie.cpi.kit.http_calls import HttpCalls, json_request
+from coterie.cpi.kit.marking import require_mark
 from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass
 
@@ -134,8 +135,8 @@ class Client:
         self.http = Http(
             HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
         )
-        self._require_lease = require_lease
         self._login = Login(settings, self.http, credential_sources)
+        self.calls = HttpCalls(self.http, limit, require_lease, self._login.token, "Google", _REACH, _is_throttled)
 
     # -- paths --
 
@@ -187,10 +188,10 @@ class Client:
 
     def ask_url(self, what: str, url: str, verb: str = "GET", body: Row | None = None) -> Row:
         return ask_patiently(
-            lambda: _body(self._send(what, verb, url, body, changes=False)),
+            lambda: self._send(what, verb, url, body, changes=False).document(),
             retries=self.settings.retries,
             first_rest_s=self.settings.poll_s / 4,
-            rest_after=_rest_after,
+            rest_after=rest_after,
         )
 
     def page(self, kind: str, path: str, cursor: str | None = None, **query: str) -> RowsPage:
@@ -248,7 +249,7 @@ class Client:
             refusal: Refusal | None = None
             try:
                 given = {"name": name, **body}
-                operation = _body(self._change(what, "POST", collection, given, requestId=request_id))
+                operation = self._change(what, "POST", collection, given, requestId=request_id).document()
                 self.wait(what, collection, operation)
             except Refusal as error:
                 is_repeat = request_id == first and operation.get("status") == "DONE"
@@ -276,7 +277,7 @@ class Client:
     def change(self, what: str, verb: str, path: str, body: Row | None = None, **query: str) -> None:
         """Do it and wait for its end. Two equal changes are two: no request id may make one of them."""
         answer = self._change(what, verb, path, body, requestId=str(uuid.uuid4()), **query)
-        self.wait(what, path, _body(answer))
+        self.wait(what, path, answer.document())
 
     def delete(self, what: str, path: str) -> None:
         """Gone already is fine, also when another call was faster."""
@@ -301,17 +302,7 @@ class Client:
             body = {"labels": labels, "labelFingerprint": row.get("labelFingerprint", "")}
             self.change(f"describe {row['name']}", "POST", f"{path}/setLabels", body)
 
-        self.rewrite(read, write)
-
-    def rewrite(self, read: Callable[[], Row], write: Callable[[Row], None], tries: int = 5) -> None:
-        """Read and write until no other writer was between the two."""
-        for attempt in range(tries):
-            try:
-                write(read())
-                return
-            except Refusal as error:
-                if error.kind is not contract.Changed or attempt == tries - 1:
-                    raise
+        rewrite(read, write)
 
     def wait(self, what: str, path: str, operation: Row) -> None:
         """Until the operation has ended; a lost or refused look at it says nothing about the change."""
@@ -323,7 +314,7 @@ class Client:
 
         def look() -> Row | None:
             try:
-                found = _body(self._send(f"follow how to {what}", "POST", url, None, changes=False))
+                found = self._send(f"follow how to {what}", "POST", url, None, changes=False).document()
             except CpiError as error:
                 if is_passing(error):
                     return None
@@ -360,8 +351,7 @@ class Client:
         return self._signed(what, verb, url, raw, headers, changes=True)
 
     def _send(self, what: str, verb: str, url: str, body: Row | None, *, changes: bool) -> Answer:
-        raw = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if raw is not None else {"Content-Length": "0"}
+        raw, headers = json_request(body)
         answer = self._signed(what, verb, url, raw, headers, changes=changes)
         if answer.status < HTTPStatus.BAD_REQUEST:
             return answer
@@ -374,28 +364,7 @@ class Client:
     def _signed(
         self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool
     ) -> Answer:
-        token: str | None = None
-        for _ in range(2):  # a token may have been ended meanwhile
-            token = self._login.token(refused=token)
-            signed = {**headers, "Authorization": f"Bearer {token}"}
-            answer = self._request(what, verb, url, raw, signed, changes=changes)
-            if answer.status != HTTPStatus.UNAUTHORIZED:
-                break
-        return answer
-
-    def _request(
-        self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool
-    ) -> Answer:
-        try:
-            with self.limit.pace(_class_of(verb, url)) as call:
-                if changes:
-                    self._require_lease()
-                answer = self.http.request(verb, url, headers, raw)
-                if answer.status in (403, 429) and _meaning(*_read_error(answer), answer.status)[0] is Throttled:
-                    call.slow_down(answer.retry_after)
-                return answer
-        except (NotTaken, AnswerLost) as error:
-            raise call_error(error, what=what, cloud="Google", changes=changes, remedy=_REACH) from None
+        return self.calls.send(what, verb, url, headers, raw, pace=_class_of(verb, url), changes=changes)
 
     def _compute(self, path: str, query: Mapping[str, str]) -> str:
         found = self.url("compute", f"compute/v1/{quote(path, safe='/')}")
@@ -403,11 +372,7 @@ class Client:
 
 
 def require_marked(row: Row, mark: Mark) -> Row:
-    """For what has the name of a mark: only that mark itself makes it ours."""
-    if mark_of(row) != mark:
-        raise contract.NameTaken(
-            f"{row['name']} has the name of {mark.name()}, but not its mark", remedy="find out who made it"
-        )
+    require_mark(mark_of(row), mark, str(row["name"]))
     return row
 
 
@@ -415,20 +380,8 @@ def _is_taken(error: Refusal) -> bool:
     return error.http_status == HTTPStatus.CONFLICT or error.is_one("RESOURCE_ALREADY_EXISTS")
 
 
-def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:
-    """Answers the error to raise after it."""
-    try:
-        remove()
-    except CpiError as trouble:
-        return OutcomeUnknown(
-            f"{error.what}, and what it made could not be removed", why=f"{error}; then {trouble}", remedy=_LOOK
-        )
-    return error
-
-
-def is_passing(error: Exception) -> bool:
-    """Whether it is trouble of the moment, and says nothing of what was asked for."""
-    return (error.kind if isinstance(error, Refusal) else type(error)) in (Throttled, Unavailable)
+def _is_throttled(answer: Answer) -> bool:
+    return answer.status in (403, 429) and _meaning(*_read_error(answer), answer.status)[0] is Throttled
 
 
 def _class_of(verb: str, url: str) -> str:
@@ -441,16 +394,8 @@ def _class_of(verb: str, url: str) -> str:
     return "lists" if "/aggregated/" in path else "reads"
 
 
-def _body(answer: Answer) -> Row:
-    try:
-        found = json.loads(answer.body) if answer.body else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _read_error(answer: Answer) -> tuple[str, str]:
-    error = _body(answer).get("error")
+    error = answer.document().get("error")
     if not isinstance(error, dict):
         return f"HTTP {answer.status}", "Google gives no reason"
     inner: Row = next(iter(error.get("errors") or ()), {})
@@ -461,9 +406,3 @@ def _error_text(error: Row) -> str:
     quotas = [one["quotaInfo"] for one in error.get("errorDetails") or () if one.get("quotaInfo")]
     told = [f"{one.get('metricName')} has a limit of {one.get('limit')} for {one.get('dimensions')}" for one in quotas]
     return "; ".join(filter(None, [str(error.get("message") or error.get("code")), *told]))
-
-
-def _rest_after(error: Exception, usual: float) -> float | None:
-    if not is_passing(error) or not isinstance(error, CpiError):
-        return None
-    return max(usual, float(error.details.get("retry_after") or 0.0))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
-from coterie.cpi.drivers.gcp.client import Client, Refusal, is_passing, require_marked
+from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
 from coterie.cpi.drivers.gcp.domains import Domains, names_domain
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
@@ -15,6 +15,7 @@ from coterie.cpi.drivers.gcp.properties import HOST_POLICY, NETWORK, VmSpec, rea
 from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
+from coterie.cpi.kit.calls import is_passing
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership
@@ -81,7 +82,7 @@ class _Creation:
     def resolve(self) -> Row:
         """The request. What it names is looked up first, so that each missing thing has its own error."""
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
-        membership = self._membership = parts.groups.membership(args.env)
+        membership = self._membership = parts.groups.server.membership(args.env)
         for vip in args.vips:
             parts.networks.require_address(str(vip.ip))
         for disk in args.disk_cids:
@@ -133,7 +134,7 @@ class _Creation:
         """A strict member beside another in its domain goes, whichever call under the mark made it."""
         if not names_domain(row):
             return row
-        membership = self._membership or self._parts.groups.membership(self._args.env)
+        membership = self._membership or self._parts.groups.server.membership(self._args.env)
         if membership and membership.policy == "anti-affinity":
             try:
                 self._parts.domains.require_alone(row, membership, self._number(), self._created_at)

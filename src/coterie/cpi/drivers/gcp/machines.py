@@ -11,6 +11,7 @@ from coterie.cpi.contract import InvalidCall, Json, opt_out_reason, read_name
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.login import ask_metadata
 from coterie.cpi.drivers.gcp.marks import TAGS, Row, labels_of, mark_of, name_of, user_labels, whole_tags, zone_of
+from coterie.cpi.kit.calls import rewrite
 from coterie.cpi.kit.checks import vm_missing
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.http import AnswerLost, NotTaken
@@ -101,7 +102,7 @@ class Machines:
                 body = {"items": items, "fingerprint": given.get("fingerprint", "")}
                 self.client.change(f"describe VM {cid}", "POST", f"{path}/setMetadata", body)
 
-        self.client.rewrite(lambda: self.require(cid), write)
+        rewrite(lambda: self.require(cid), write)
 
     def exchange_tags(self, cid: str, old: set[str], new: set[str]) -> None:
         """Network tags, of which other writers' stay."""
@@ -114,7 +115,7 @@ class Machines:
                 body = {"items": wanted, "fingerprint": tags.get("fingerprint", "")}
                 self.client.change(f"change the tags of {cid}", "POST", f"{self.path(cid)}/setTags", body)
 
-        self.client.rewrite(lambda: self.require(cid), write)
+        rewrite(lambda: self.require(cid), write)
 
     def list_disks(self, cid: str) -> list[str]:
         """Persistent ones: all but the instance's own."""

@@ -13,9 +13,10 @@ from typing import IO
 from urllib.parse import quote, urlencode
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
-from coterie.cpi.drivers.gcp.client import Client, Refusal, remove_half_made, require_marked
+from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
 from coterie.cpi.drivers.gcp.marks import Row, marked, user_labels
 from coterie.cpi.drivers.gcp.properties import is_image
+from coterie.cpi.kit.create_once import remove_half_made
 from coterie.cpi.kit.http import Answer
 from coterie.cpi.kit.stemcell_files import open_disk
 from coterie.slotted import dataclass
