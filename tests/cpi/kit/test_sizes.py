@@ -26,5 +26,5 @@ def test_requirements_are_whole() -> None:
 def test_what_no_size_fits_is_refused_with_the_cloud_s_word_for_one() -> None:
     asked = {"cpu": 2, "ram": 512, "ephemeral_disk_size": 7}
     assert require_fit(asked, [SMALL, LARGE], "machine type", "zone z1") == (LARGE, Requirements(2, 512, 7))
-    with pytest.raises(NoPlacement, match="no machine type has 2 cpu and 512 MiB.*none of the 1 of zone z1"):
+    with pytest.raises(NoPlacement, match=r"no machine type has 2 cpu and 512 MiB.*none of the 1 of zone z1"):
         require_fit(asked, [SMALL], "machine type", "zone z1")

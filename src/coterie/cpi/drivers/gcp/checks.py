@@ -3,7 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, SecurityGroup, read_rules
+from coterie.cpi.contract import CheckItem, CpiError, Needs
 from coterie.cpi.drivers.gcp.client import OF_NETWORK, Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.networks import Subnetworks
@@ -29,28 +29,22 @@ _QUOTAS = {
     "cpu": "CPUS",
 }
 _RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "firewall_rules"}
-RIGHTS = (
-    *(f"compute.instances.{one}" for one in ("create", "delete", "get", "list", "attachDisk", "detachDisk", "reset")),
-    *(f"compute.instances.{one}" for one in ("setLabels", "setMetadata", "setTags", "setServiceAccount", "start")),
-    "compute.instances.resume",
-    *(f"compute.disks.{one}" for one in ("create", "createSnapshot", "delete", "get", "list", "resize", "setLabels")),
-    *(f"compute.disks.{one}" for one in ("update", "use")),
-    *(f"compute.snapshots.{one}" for one in ("create", "delete", "get", "list", "setLabels")),
-    *(
-        f"compute.images.{one}"
-        for one in ("create", "delete", "get", "getFromFamily", "getIamPolicy", "list", "setLabels", "useReadOnly")
-    ),
-    *(f"compute.resourcePolicies.{one}" for one in ("create", "delete", "get", "list", "use")),
-    *(f"compute.firewalls.{one}" for one in ("create", "delete", "get", "list", "update")),
-    "compute.networks.get",
-    "compute.networks.updatePolicy",
-    *(f"compute.subnetworks.{one}" for one in ("create", "delete", "get", "list", "use", "useExternalIp")),
-    *("compute.addresses.list", "compute.addresses.use", "compute.machineTypes.list", "compute.nodeGroups.list"),
-    *("compute.nodeGroups.get", "compute.projects.get", "compute.regions.get", "compute.zoneOperations.get"),
-    *("compute.regionOperations.get", "compute.globalOperations.get"),
-)
-
-
+_VERBS = {
+    "instances": "create delete get list attachDisk detachDisk reset resume start setLabels setMetadata setTags "
+    "setServiceAccount",
+    "disks": "create createSnapshot delete get list resize setLabels update use",
+    "snapshots": "create delete get list setLabels",
+    "images": "create delete get getFromFamily getIamPolicy list setLabels useReadOnly",
+    "resourcePolicies": "create delete get list use",
+    "firewalls": "create delete get list update",
+    "networks": "get updatePolicy",
+    "subnetworks": "create delete get list use useExternalIp",
+    "addresses": "list use",
+    "machineTypes": "list",
+    "nodeGroups": "get list",
+    **dict.fromkeys(("projects", "regions", "zoneOperations", "regionOperations", "globalOperations"), "get"),
+}
+RIGHTS = tuple(f"compute.{kind}.{verb}" for kind, verbs in _VERBS.items() for verb in verbs.split())
 _SUBNETWORK = "compute.subnetworks."
 
 
@@ -69,7 +63,7 @@ class Checks:
             if error.retryable:
                 raise
             return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.server
+        groups = self.groups.server
         return [
             CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
             run_check("rights", self._rights),
@@ -78,9 +72,8 @@ class Checks:
             *self._bucket_items(),
             *policy_items(needs, self.client.settings.policies),
             *kind_items(needs, KINDS),
-            *group_items(needs, named.inspect, named.find_adopted),
-            *security_group_items(needs, named.require_security_groups),
-            *self._rule_items(needs),
+            *group_items(needs, groups.inspect, groups.find_adopted),
+            *security_group_items(needs, groups.require_security_groups),
         ]
 
     def identity(self) -> str:
@@ -154,14 +147,3 @@ class Checks:
         rules = self.groups.count_missing_rules(needs.groups)
         counts = {**needs.counts, "firewall_rules": rules} if rules else needs.counts
         return quota_item(replace(needs, counts=counts), facts, _RESOURCES)
-
-    def _rule_items(self, needs: Needs) -> list[CheckItem]:
-        """Rules that Google's firewalls do not have."""
-        items = []
-        for group in needs.groups:
-            for one in map(SecurityGroup.of_wire, group.get("security_groups") or ()):
-                try:
-                    self.groups.firewalls.require_rules(read_rules(one.rules or ()))
-                except NotSupported as error:
-                    items.append(CheckItem(f"security group {one.name}", False, str(error), error.remedy))
-        return items
