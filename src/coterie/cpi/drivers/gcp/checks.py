@@ -144,6 +144,6 @@ class Checks:
             for ours, metric in _QUOTAS.items()
             if metric in rows
         }
-        rules = self.groups.count_missing_rules(needs.groups)
+        rules = self.groups.firewalls.count_missing(needs.groups)
         counts = {**needs.counts, "firewall_rules": rules} if rules else needs.counts
         return quota_item(replace(needs, counts=counts), facts, _RESOURCES)

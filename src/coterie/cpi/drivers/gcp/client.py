@@ -21,8 +21,8 @@ from coterie.cpi.kit.create_once import chosen_ids, create_with_id, remove_half_
 from coterie.cpi.kit.http import Answer, Http, HttpOptions, ask_patiently
 from coterie.cpi.kit.http_calls import HttpCalls, json_request
 from coterie.cpi.kit.marking import require_mark
+from coterie.cpi.kit.objects import RowPage
 from coterie.cpi.kit.waits import Waits
-from coterie.slotted import dataclass
 
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
 _SCOPE = re.compile(rf"projects/[^/]+/(?:zones/{NAME.pattern}|regions/{NAME.pattern}|global)")
@@ -108,15 +108,6 @@ def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:
     return _BY_STATUS.get(status, (CpiError, "see the message; repeat once it is mended"))
 
 
-@dataclass(frozen=True, slots=True)
-class RowsPage:
-    """`complete` False: some zone did not answer, so nothing is proven by what is missing."""
-
-    rows: list[Row]
-    next: str | None
-    complete: bool
-
-
 class Client:
     """Usable from any number of threads. Paths begin with `projects/`."""
 
@@ -194,8 +185,8 @@ class Client:
             rest_after=rest_after,
         )
 
-    def page(self, kind: str, path: str, cursor: str | None = None, **query: str) -> RowsPage:
-        """One page of a list, or of a list over all zones."""
+    def page(self, kind: str, path: str, cursor: str | None = None, **query: str) -> RowPage[Row]:
+        """One page of a list, or of a list over all zones; incomplete where some zone did not answer."""
         whole = "/aggregated/" in path
         given = {**query, "maxResults": str(self.settings.page_size), "returnPartialSuccess": "true"}
         given |= {"pageToken": cursor} if cursor else {}
@@ -204,7 +195,7 @@ class Client:
         rows = [row for scope in scopes for row in scope.get(kind) or ()]
         warnings = [(one.get("warning") or {}).get("code") for one in (*scopes, found)]
         silent = found.get("unreachables") or any(code not in (None, "NO_RESULTS_ON_PAGE") for code in warnings)
-        return RowsPage(rows, found.get("nextPageToken") or None, not silent)
+        return RowPage(rows, found.get("nextPageToken") or None, not silent)
 
     def list_all(self, kind: str, path: str, **query: str) -> Iterator[Row]:
         """All of them; raises where some zone does not answer."""

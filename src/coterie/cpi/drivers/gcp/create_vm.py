@@ -7,12 +7,11 @@ import time
 
 from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
 from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
-from coterie.cpi.drivers.gcp.domains import Domains, names_domain
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, NETWORK, VmSpec, read_vm_spec
-from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
+from coterie.cpi.drivers.gcp.server_groups import NODES, Domains, Groups, names_domain
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
 from coterie.cpi.kit.calls import is_passing
@@ -223,8 +222,7 @@ class _Creation:
         if len(args.vips) > 1 or any(one.nic_group for one in args.requests):
             raise InvalidCall("networks asks for more than a NIC can have", remedy="one vip, one network for each NIC")
         for number, request in enumerate(args.nics):
-            given = self._parts.networks.subnetwork(request)
-            network = given["network"]
+            link, network = self._parts.networks.link(request)
             if membership and membership.security_groups and network != self._client.settings.default_network:
                 raise InvalidCall(
                     f"networks.{request.label} is in {network}, security groups are in "
@@ -232,7 +230,6 @@ class _Creation:
                     why="firewall rules are of one network, so its NIC would have none",
                     remedy="use one network, and name it as properties.default_network",
                 )
-            link = {"subnetwork": given["subnetwork"]} if "subnetwork" in given else {"network": given["link"]}
             public = [str(vip.ip) for vip in args.vips] if number == 0 else []
             found.append(
                 {

@@ -43,7 +43,7 @@ class GcpCpi(ComposedCpi):
         disks = Disks(client, machines)
         stemcells = Stemcells(client)
         networks = Subnetworks(client)
-        objects = Objects(client, groups, machines, disks, stemcells, networks).table()
+        objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
             cloud,
             properties,
@@ -55,7 +55,7 @@ class GcpCpi(ComposedCpi):
             machines=machines,
             disks=disks,
             networks=networks,
-            groups=groups,
+            groups=groups.server,
             objects=objects,
         )
 

@@ -42,6 +42,11 @@ def mark_of(row: Row) -> Mark | None:
     return read_mark_tags(labels_of(row)) or read_mark_tags(words_of(row))
 
 
+def is_ours(row: Row, director_uuid: str) -> bool:
+    mark = mark_of(row)
+    return mark is not None and mark.director == director_uuid
+
+
 def whole_tags(row: Row) -> dict[str, str]:
     """What users wrote on an instance and no label can hold as it is."""
     items = (row.get("metadata") or {}).get("items") or ()

@@ -16,8 +16,8 @@ from coterie.slotted import dataclass
 class Subnetworks:
     client: Client
 
-    def subnetwork(self, request: NetworkRequest) -> Row:
-        """As a NIC names it, with the name of its network; refuses what is not there."""
+    def link(self, request: NetworkRequest) -> tuple[Row, str]:
+        """What a NIC says of where it is, and the name of its network; refuses what is not there."""
         given, settings = request.properties, self.client.settings
         wanted = given.get("subnetwork_name") or (None if given.get("network_name") else settings.default_subnetwork)
         network = given.get("network_name") or settings.default_network
@@ -25,11 +25,11 @@ class Subnetworks:
             row = self.client.get(self.path(wanted))
             if row is None:
                 raise NetworkNotFound(f"there is no subnetwork {wanted}", remedy="name one of this region")
-            return {"subnetwork": self.path(wanted), "network": name_of(row["network"])}
+            return {"subnetwork": self.path(wanted)}, name_of(row["network"])
         path = self.client.path("networks", network)
         if self.client.get(path) is None:
             raise NetworkNotFound(f"there is no network {network}", remedy="name one of this project, or a subnetwork")
-        return {"network": network, "link": path}
+        return {"network": path}, network
 
     def require_address(self, ip: str) -> None:
         """That it is reserved here; whether it is free Google decides."""

@@ -12,7 +12,10 @@ from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, Secu
 from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.machines import Machines
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, name_of, words_of
+from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, is_ours, mark_of, name_of, words_of, write_words
+from coterie.cpi.kit.checks import mark_of_group
+from coterie.cpi.kit.group_records import TAG, GroupRecord, read_tags, tag_of
+from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.ids import director_prefix
@@ -26,6 +29,7 @@ _PROTOCOLS = {"any": "all", "tcp": "tcp", "udp": "udp", "icmp": "icmp", "esp": "
 _ICMP_V6 = "58"
 _BOTH = ("IPv4", "IPv6")
 _ENDS = ("sourceRanges", "destinationRanges")
+_NO_TRAFFIC = "192.0.2.1/32"  # of documentation
 _SAID = ("direction", "priority", "allowed", "denied", *_ENDS, "sourceTags", "sourceServiceAccounts")
 
 
@@ -78,12 +82,21 @@ class Firewalls:
         rows = self.client.everywhere("firewalls", filter=f"name eq {prefix}.*")
         return [row for row in rows if str(row["name"]).startswith(prefix)]
 
-    def list_names(self) -> set[str]:
-        """Of all firewall rules of ours: those of security groups, and the records of server groups."""
-        prefix = director_prefix(self.client.director_uuid)
-        return {str(row["name"]) for start in (_PREFIX, "cg-") for row in self.list_rows(f"{start}{prefix}-")}
+    def count_missing(self, groups: Sequence[Mapping[str, Any]]) -> int:
+        """How many firewall rules are still to be created for these server groups, as `Needs` has them: those of their
+        security groups, and one for each group's record."""
+        wanted, unnamed, prefix = set[str](), 0, director_prefix(self.client.director_uuid)
+        for group in groups:
+            asked = list(map(SecurityGroup.of_wire, group.get("security_groups") or ()))
+            wanted |= {name for one in asked if not one.adopt for name in self._rule_names(one)}
+            if asked and group.get("cid"):
+                wanted.add(str(group["cid"]))
+            elif asked:
+                unnamed += 1
+        here = [self.list_rows(f"{start}{prefix}-") for start in (_PREFIX, "cg-") if wanted]
+        return unnamed + len(wanted - {str(row["name"]) for rows in here for row in rows})
 
-    def rule_names(self, group: SecurityGroup) -> set[str]:
+    def _rule_names(self, group: SecurityGroup) -> set[str]:
         """The firewall rules that a security group of ours consists of."""
         cid, rules = self._name(group.name, self.client.settings.default_network), read_rules(group.rules or ())
         closed = {f"{cid}-{_DENY_OUT}"} if any(rule.direction == "egress" for rule in rules) else set()
@@ -130,17 +143,16 @@ class Firewalls:
         ]
         if found.mark is None:
             return rules
-        left = rows.get(f"{cid}-{_DENY_OUT}")
-        is_open = not _says(found.row, deny_in)
-        broken = [ListedRule(cid, make_rule("ingress", "any", other=f"what {cid} denied"))] if is_open else []
-        if _has_egress(rules):
-            word = None if left and _says(left, deny_out) else "what {} denied"
-        else:
-            word = "what {} denies" if left else None
-        if word:
-            name = str(deny_out["name"])
-            broken.append(ListedRule(name, make_rule("egress", "any", other=word.format(name))))
-        return [*rules, *broken]
+        for deny, row, is_wanted in (
+            (deny_in, found.row, True),
+            (deny_out, rows.get(str(deny_out["name"])), _has_egress(rules)),
+        ):
+            name, direction = str(deny["name"]), str(deny["direction"]).lower()
+            if is_wanted and not (row and _says(row, deny)):
+                rules.append(ListedRule(name, make_rule(direction, "any", other=f"what {name} denied")))
+            elif row and not is_wanted:
+                rules.append(ListedRule(name, make_rule(direction, "any", other=f"what {name} denies")))
+        return rules
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
@@ -199,11 +211,7 @@ class Firewalls:
         mark, cid = mark_of(row), str(row["name"])
         name = words_of(row).get(NAME, cid)
         group = _group_of(row)
-        ours = (
-            mark is not None
-            and mark.director == self.client.director_uuid
-            and group == self._name(name, _network_of(row))
-        )
+        ours = is_ours(row, self.client.director_uuid) and group == self._name(name, _network_of(row))
         is_part = ours and mark is not None and self.parts.is_ours(mark, "security_group", group, name)
         own = [one for one in rows if self._is_of(cid, one)]
         return ExistingSecurityGroup(cid, mark if is_part else None, {**row, "_rules": own}, name)
@@ -249,6 +257,57 @@ class Firewalls:
     def _remove(self, name: str) -> None:
         if self.client.get(self._path(name)) is not None:  # reading costs less than a change
             self.client.delete(f"delete firewall rule {name}", self._path(name))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecords:
+    """Fills the kit's `RecordStore`: the kit's tags as words in the description of a disabled rule, whose name is the
+    CID of the server group."""
+
+    limit = 10  # security groups of a server group: a description has 2,048 characters
+
+    client: Client
+    firewalls: Firewalls
+
+    def list_records(self) -> list[GroupRecord]:
+        rows = self.firewalls.list_rows(f"cg-{director_prefix(self.client.director_uuid)}-")
+        return [record for row in rows for record in read_tags(str(row["name"]), words_of(row))]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        return read_tags(cid, words_of(self.client.get(self.client.path("firewalls", cid)) or {}))
+
+    def require_room(self, cid: str) -> None:
+        """Every server group has a rule of its own for its records."""
+
+    def add_record(self, record: GroupRecord) -> None:
+        cid, path = record.cid, self.client.path("firewalls", record.cid)
+        tag, what = tag_of(record), f"record the security groups of {cid}"
+        mark = mark_of_group(cid, self.client.director_uuid)
+        body = {
+            **self.firewalls.deny(cid, cid),
+            "description": describe_mark(mark, **{GROUP: cid, **tag}),
+            "disabled": True,
+            "sourceRanges": [_NO_TRAFFIC],
+        }
+        words = words_of(self.client.get(path) or self.client.insert_once(what, path, body, None)[0])
+        if not tag.items() <= words.items():
+            self._write(cid, {**words, **tag})
+
+    def delete_records(self, records: Sequence[GroupRecord]) -> None:
+        cid, path = records[0].cid, self.client.path("firewalls", records[0].cid)
+        row = self.client.get(path)
+        if row is None:
+            return
+        gone = {key for record in records for key in tag_of(record)}
+        left = {key: value for key, value in words_of(row).items() if key not in gone}
+        if any(key.startswith(TAG) for key in left):
+            self._write(cid, left)
+        else:
+            self.client.delete(f"delete the records of {cid}", path)
+
+    def _write(self, cid: str, words: Mapping[str, str]) -> None:
+        body = {"name": cid, "description": write_words(words)}
+        self.client.change(f"record the security groups of {cid}", "PATCH", self.client.path("firewalls", cid), body)
 
 
 def is_group(row: Mapping[str, Any]) -> bool:

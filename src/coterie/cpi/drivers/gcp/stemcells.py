@@ -24,6 +24,7 @@ from coterie.slotted import dataclass
 _GIB, _BLOCK, _HOLES = 2**30, 512, 64 * 1024
 _PIECE = 32 * 256 * 1024  # pieces of an upload are multiples of 256 KiB
 _SUFFIX = ".tar.gz"
+UPLOADED = "uploaded"  # the state of what is not an image yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +104,21 @@ class Stemcells:
             self._delete_object(cid)
 
     def list_objects(self, prefix: str) -> list[Row]:
-        """What uploads left that never became an image: objects named by a mark."""
+        """What uploads left that never became an image: objects named by a mark, as rows like those of images."""
         bucket = self.client.settings.stemcell_bucket
         if not bucket:
             return []
         url = self.client.url("storage", f"storage/v1/b/{bucket}/o?{urlencode({'prefix': prefix})}")
         rows = self.client.ask_url("list uploads", url).get("items") or ()
-        return [{**row, "name": str(row["name"]).removesuffix(_SUFFIX)} for row in rows]
+        return [
+            {
+                "name": str(row["name"]).removesuffix(_SUFFIX),
+                "labels": row.get("metadata") or {},
+                "creationTimestamp": row.get("timeCreated"),
+                "status": UPLOADED,
+            }
+            for row in rows
+        ]
 
     def _path(self, name: str) -> str:
         return self.client.path("images", name)
