@@ -33,23 +33,18 @@ _TRIES = 20
 _GOING = ("DELETING",)
 _PASSING = ("PENDING", "CREATING", "RESTORING", "UPLOADING", "PROVISIONING", "STAGING", *_GOING)
 _REACH = "check properties.endpoint, the network and the proxy"
-_RIGHTS = "give the service account the role of docs/gcp-role.yaml; a new one takes minutes to count everywhere"
-_QUOTA = "delete some, or have Google raise the quota"
-_ROOM = "use another zone or machine type, or try later"
 _LOOK = "look for what it may have made before repeating it"
-_AGAIN = "read it again, and decide on what is there now"
-_CODES: Mapping[str, tuple[type[CpiError], str]] = {
-    **dict.fromkeys(("rateLimitExceeded", "userRateLimitExceeded"), (Throttled, "repeat later")),
-    **dict.fromkeys(("RATE_LIMIT_EXCEEDED", "RESOURCE_OPERATION_RATE_EXCEEDED"), (Throttled, "repeat later")),
-    **dict.fromkeys(("quotaExceeded", "QUOTA_EXCEEDED"), (contract.QuotaExceeded, _QUOTA)),
-    "NO_AVAILABLE_NODE": (contract.NoPlacement, "use another node group, or one with room for this machine type"),
-    "IP_IN_USE_BY_ANOTHER_RESOURCE": (contract.InvalidCall, "use another address, or delete what has it"),
+_AGAIN = (Throttled, "repeat later")
+_RIGHTS = "give the service account the role of docs/gcp-role.yaml; a new one takes minutes to count everywhere"
+# reasons of refusals; operations write the same in another way, like QUOTA_EXCEEDED
+_REASONS: Mapping[str, tuple[type[CpiError], str]] = {
+    **dict.fromkeys(("rateLimitExceeded", "userRateLimitExceeded", "resourceOperationRateExceeded"), _AGAIN),
+    "quotaExceeded": (contract.QuotaExceeded, "delete some, or have Google raise the quota"),
+    "noAvailableNode": (contract.NoPlacement, "use another node group, or one with room for this machine type"),
+    "ipInUseByAnotherResource": (contract.InvalidCall, "use another address, or delete what has it"),
     "resourceInUseByAnotherResource": (CpiError, "delete what uses it first"),
-    "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": (CpiError, "delete what uses it first"),
     "resourceNotReady": (Unavailable, "repeat when it is ready"),
-    "RESOURCE_NOT_READY": (Unavailable, "repeat when it is ready"),
-    "conditionNotMet": (contract.Changed, _AGAIN),
-    "CONDITION_NOT_MET": (contract.Changed, _AGAIN),
+    "conditionNotMet": (contract.Changed, "read it again, and decide on what is there now"),
     "authError": (AuthenticationFailed, "check the credentials and the clock of this machine"),
     "forbidden": (contract.PrivilegeMissing, _RIGHTS),
     "insufficientPermissions": (contract.PrivilegeMissing, "give the machine's account the scope cloud-platform"),
@@ -57,11 +52,11 @@ _CODES: Mapping[str, tuple[type[CpiError], str]] = {
 }
 _BY_STATUS: Mapping[int, tuple[type[CpiError], str]] = {
     400: (contract.InvalidCall, "correct what the message names"),
-    401: _CODES["authError"],
-    403: _CODES["forbidden"],
+    401: _REASONS["authError"],
+    403: _REASONS["forbidden"],
     404: (contract.InvalidCall, "name what exists in this project"),
-    412: _CODES["conditionNotMet"],
-    429: _CODES["rateLimitExceeded"],
+    412: _REASONS["conditionNotMet"],
+    429: _AGAIN,
 }
 
 
@@ -69,41 +64,47 @@ class Refusal(ClassifiedRefusal):
     """Google's refusal by its reason."""
 
     def __init__(self, what: str, code: str, text: str, status: int, retry_after: float | None = None) -> None:
-        self.google_code = code
+        self.reason = _reason(code)
         self.http_status = status
-        self.kind, remedy = _meaning(code, text, status)
+        self.kind, remedy = _meaning(self.reason, text, status)
         details = {} if retry_after is None else {"retry_after": retry_after}
-        retryable = self.kind.retryable or code == "INTERNAL_ERROR"
+        retryable = self.kind.retryable or self.reason == "internalError"
         super().__init__(
             f"Google refused to {what} ({code})", why=text, remedy=remedy, retryable=retryable, details=details
         )
 
-    def is_one(self, *codes: str) -> bool:
-        return self.google_code in codes
-
     @property
     def is_missing(self) -> bool:
-        return self.is_one("notFound", "RESOURCE_NOT_FOUND")
+        return self.reason in ("notFound", "resourceNotFound")
 
     def says_missing(self, path: str) -> bool:
         """Whether it is this that is missing, not the whole project or an API."""
-        return self.is_one("RESOURCE_NOT_FOUND") or (self.is_missing and f"{path.split('/')[1]}/" in self.why)
+        return self.reason == "resourceNotFound" or (self.is_missing and f"{path.split('/')[1]}/" in self.why)
 
     @property
     def is_in_use(self) -> bool:
-        return self.is_one("resourceInUseByAnotherResource", "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE")
+        return self.reason == "resourceInUseByAnotherResource"
+
+    @property
+    def is_taken(self) -> bool:
+        return self.http_status == HTTPStatus.CONFLICT or self.reason == "resourceAlreadyExists"
 
 
 class Failed(Refusal):
     """A change that Google took, and that is known to have failed. What it was to make may be there."""
 
 
-def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:
-    if "RESOURCE_POOL_EXHAUSTED" in code or "does not have enough resources" in text:
-        return contract.NoPlacement, _ROOM
-    if code in _CODES:
-        return _CODES[code]
-    if code.startswith("INVALID"):
+def _reason(code: str) -> str:
+    first, *more = code.split("_")
+    return first.lower() + "".join(map(str.title, more)) if code.isupper() else code
+
+
+def _meaning(reason: str, text: str, status: int) -> tuple[type[CpiError], str]:
+    if "resourcepoolexhausted" in reason.lower() or "does not have enough resources" in text:
+        return contract.NoPlacement, "use another zone or machine type, or try later"
+    if reason in _REASONS:
+        return _REASONS[reason]
+    if reason.startswith("invalid"):
         return _BY_STATUS[400]
     return _BY_STATUS.get(status, (CpiError, "see the message; repeat once it is mended"))
 
@@ -244,7 +245,7 @@ class Client:
                 self.wait(what, collection, operation)
             except Refusal as error:
                 is_repeat = request_id == first and operation.get("status") == "DONE"
-                if not _is_taken(error) and not is_repeat:
+                if not error.is_taken and not is_repeat:
                     raise
                 refusal = error
             row = self.read_settled(what, path, _GOING if refusal is None else _PASSING)
@@ -253,7 +254,7 @@ class Client:
                 return row, refusal is None and operation.get("status") != "DONE"
             if is_failed and refusal is None and request_id != first:
                 raise Failed(what, "FAILED", f"{name} has the state FAILED, and no reason", 0)
-            if refusal is not None and _is_taken(refusal):  # by a part that an earlier try left, or by a stranger's
+            if refusal is not None and refusal.is_taken:  # by a part that an earlier try left, or by a stranger's
                 if blocked:
                     raise refusal
                 blocked.append(refusal.why)
@@ -337,13 +338,9 @@ class Client:
     def _change(self, what: str, verb: str, path: str, body: Row | None, **query: str) -> Answer:
         return self._send(what, verb, self._compute(path, query), body, changes=True)
 
-    def send_raw(self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str]) -> Answer:
-        """For Cloud Storage: the answer whatever its status is; raises where there is none."""
-        return self._signed(what, verb, url, raw, headers, changes=True)
-
     def _send(self, what: str, verb: str, url: str, body: Row | None, *, changes: bool) -> Answer:
         raw, headers = json_request(body)
-        answer = self._signed(what, verb, url, raw, headers, changes=changes)
+        answer = self.send_raw(what, verb, url, raw, headers, changes=changes)
         if answer.status < HTTPStatus.BAD_REQUEST:
             return answer
         code, text = _read_error(answer)
@@ -352,9 +349,10 @@ class Client:
             raise kind(f"Google failed to {what} ({code})", why=text, remedy=_LOOK if changes else "repeat")
         raise Refusal(what, code, text, answer.status, answer.retry_after)
 
-    def _signed(
-        self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool
+    def send_raw(
+        self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool = True
     ) -> Answer:
+        """The answer whatever its status is; raises where there is none."""
         return self.calls.send(what, verb, url, headers, raw, pace=_class_of(verb, url), changes=changes)
 
     def _compute(self, path: str, query: Mapping[str, str]) -> str:
@@ -367,12 +365,8 @@ def require_marked(row: Row, mark: Mark) -> Row:
     return row
 
 
-def _is_taken(error: Refusal) -> bool:
-    return error.http_status == HTTPStatus.CONFLICT or error.is_one("RESOURCE_ALREADY_EXISTS")
-
-
 def _is_throttled(answer: Answer) -> bool:
-    return answer.status in (403, 429) and _meaning(*_read_error(answer), answer.status)[0] is Throttled
+    return answer.status in (403, 429) and Refusal("", *_read_error(answer), answer.status).kind is Throttled
 
 
 def _class_of(verb: str, url: str) -> str:
