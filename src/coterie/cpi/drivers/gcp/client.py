@@ -18,7 +18,7 @@ from coterie.cpi.drivers.gcp.properties import NAME, Settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal, is_passing, rest_after, rewrite
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id, remove_half_made
-from coterie.cpi.kit.http import Answer, Http, HttpOptions, ask_patiently
+from coterie.cpi.kit.http import Answer, Http, ask_patiently
 from coterie.cpi.kit.http_calls import HttpCalls, json_request
 from coterie.cpi.kit.marking import require_mark
 from coterie.cpi.kit.objects import RowPage
@@ -124,9 +124,7 @@ class Client:
         self.director_uuid = director_uuid
         self.limit = limit
         self.waits = Waits(settings.state_timeout, settings.poll_s)
-        self.http = Http(
-            HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
-        )
+        self.http = Http(settings.http_options())
         self._login = Login(settings, self.http, credential_sources)
         self.calls = HttpCalls(self.http, limit, require_lease, self._login.token, "Google", _REACH, _is_throttled)
 

@@ -13,7 +13,7 @@ from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, NETWORK, VmSpec, read_vm_spec
 from coterie.cpi.drivers.gcp.server_groups import NODES, Domains, Groups, names_domain
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
+from coterie.cpi.kit.agent_settings import dhcp_settings
 from coterie.cpi.kit.calls import is_passing
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.marking import GROUP
@@ -241,22 +241,9 @@ class _Creation:
         return found
 
     def _metadata(self) -> list[Json]:
-        args = self._args
-        document = AgentSettings(
-            agent_id=args.agent_id,
-            vm_name=args.mark.name(),
-            networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
-            requested_networks=args.networks,
-            disks=_disks(args),
-            env=args.env,
-            keys=[args.spec.public_key] if args.spec.public_key else [],
-            cloud=self._client.settings.agent,
-        ).document()
-        raw = compact_json(document)
-        if len(raw) > _METADATA:
-            raise InvalidCall(
-                f"the agent's settings have {len(raw)} bytes, Google takes {_METADATA}", remedy="shorten env"
-            )
+        args, keys = self._args, [self._args.spec.public_key] if self._args.spec.public_key else []
+        agent = self._client.settings.agent
+        raw = dhcp_settings(args, _disks(args), agent, most=_METADATA, cloud="Google", keys=keys)
         return [{"key": key, "value": raw.decode()} for key in _SETTINGS]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import one_of, readers_of, size, whole
+from coterie.cpi.kit.settings import HTTP_READERS, HttpSettings
 from coterie.slotted import dataclass, field
 
 SPREAD_POLICIES = ("anti-affinity", "soft-anti-affinity")
@@ -26,7 +27,7 @@ Name = str  # as Google takes it
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(HttpSettings):
     """Every property by its name; docs/gcp.md says what each is for."""
 
     project: str = ""
@@ -36,9 +37,6 @@ class Settings:
     credentials_file: str | None = None
     xpn_host_project_id: str | None = None
     universe_domain: str = UNIVERSE
-    endpoint: str | None = None
-    ca_cert: str | None = None
-    proxy_url: str | None = field(default=None, repr=False)
     default_zone: Name | None = None
     default_network: Name = "default"
     default_subnetwork: Name | None = None
@@ -50,16 +48,8 @@ class Settings:
     stemcell_bucket: str | None = None
     availability_domains: int = DOMAINS
     policies: frozenset[str] = frozenset(SPREAD_POLICIES)
-    connect_timeout: float = 10.0
     request_timeout: float = 130.0
-    retries: int = 5
-    state_timeout: float = 900.0
-    poll_s: float = 2.0
-    settle_s: float = 60.0
     page_size: int = 500
-    max_parallel_calls: int = 16
-    keep: tuple[str, ...] = ()
-    agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def network_project(self) -> str:
@@ -178,15 +168,12 @@ CLOUD = Form(
     readers_of(
         Settings,
         _READERS,
+        **HTTP_READERS,
         json_key=_read_key,
         credentials_source=one_of("metadata", "federation"),
-        endpoint=readers.url,
-        proxy_url=readers.proxy_url,
         availability_domains=whole(1, DOMAINS),
         policies=readers.some_of(*SPREAD_POLICIES, HOST_POLICY),
-        retries=whole(0, 100),
         page_size=whole(1, 500),
-        max_parallel_calls=whole(1, 1000),
     ),
     needed={"project": "name the project by its id", "region": "name the region, like europe-west1"},
     between=_check_cloud,
