@@ -18,7 +18,7 @@ from coterie.cpi.drivers.gcp.marks import Row, marked, user_labels
 from coterie.cpi.drivers.gcp.properties import is_image
 from coterie.cpi.kit.create_once import remove_half_made
 from coterie.cpi.kit.http import Answer
-from coterie.cpi.kit.stemcell_files import open_disk
+from coterie.cpi.kit.stemcell_files import open_disk, open_image
 from coterie.slotted import dataclass
 
 _GIB, _BLOCK, _HOLES = 2**30, 512, 64 * 1024
@@ -62,11 +62,8 @@ class Stemcells:
     def _upload_and_insert(self, image_path: str, name: str, body: Row, mark: Mark) -> Row:
         """What calls under one mark upload is the same, so none of them hinders another."""
         try:
-            try:
-                with _open_archive(Path(image_path)) as archive:
-                    self._upload(archive, f"{name}{_SUFFIX}", mark)
-            except FileNotFoundError as error:
-                raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
+            with _open_archive(Path(image_path)) as archive:
+                self._upload(archive, f"{name}{_SUFFIX}", mark)
             return self.client.insert(f"create image {name}", self._path(name), body, mark)
         except OutcomeUnknown:
             raise
@@ -179,7 +176,7 @@ def _missing(cid: str) -> StemcellNotFound:
 @contextmanager
 def _open_archive(path: Path) -> Iterator[IO[bytes]]:
     """What Google takes: a tar.gz of disk.raw. Google's stemcells hold it as it is; another disk is packed."""
-    with path.open("rb") as file:
+    with open_image(path) as file:
         head = file.read(4096)
         if head[:2] == b"\x1f\x8b" and zlib.decompressobj(31).decompress(head, _BLOCK)[:9] == b"disk.raw\0":
             yield file
