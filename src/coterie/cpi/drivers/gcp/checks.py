@@ -6,7 +6,6 @@ from __future__ import annotations
 from coterie.cpi.contract import CheckItem, CpiError, Needs
 from coterie.cpi.drivers.gcp.client import OF_NETWORK, Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
-from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.objects import KINDS
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
@@ -54,7 +53,6 @@ class Checks:
     groups: Groups
     machines: Machines
     stemcells: Stemcells
-    networks: Subnetworks
 
     def run(self, needs: Needs) -> list[CheckItem]:
         try:
@@ -69,7 +67,7 @@ class Checks:
             run_check("rights", self._rights),
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs, project)),
-            *self._bucket_items(),
+            *([run_check("stemcell bucket", self._bucket)] if self.client.settings.stemcell_bucket else []),
             *policy_items(needs, self.client.settings.policies),
             *kind_items(needs, KINDS),
             *group_items(needs, groups.inspect, groups.find_adopted),
@@ -111,23 +109,16 @@ class Checks:
         name, asked = self.client.settings.default_subnetwork, [one for one in missing if one.startswith(_SUBNETWORK)]
         if not name or not asked:
             return missing
-        url = self.client.url("compute", f"compute/v1/{self.networks.path(name)}/testIamPermissions")
+        url = self.client.url("compute", f"compute/v1/{self.client.path('subnetworks', name)}/testIamPermissions")
         try:
             answer = self.client.ask_url("read rights on the subnetwork", url, "POST", {"permissions": asked})
         except Refusal:  # it may be seen by those with rights on it only
             return missing
         return [one for one in missing if one not in (answer.get("permissions") or ())]
 
-    def _bucket_items(self) -> list[CheckItem]:
-        bucket = self.client.settings.stemcell_bucket
-        if not bucket:
-            return []
-
-        def look() -> CheckItem:
-            left = self.stemcells.list_objects("cot-")
-            return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
-
-        return [run_check("stemcell bucket", look)]
+    def _bucket(self) -> CheckItem:
+        bucket, left = self.client.settings.stemcell_bucket, self.stemcells.list_objects("cot-")
+        return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
 
     def _azs(self, needs: Needs) -> CheckItem:
         return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")

@@ -43,11 +43,7 @@ class VmFactory:
 
     def create(self, call: CreateVmCall) -> VmCreated:
         args = call.read(read_vm_spec, NETWORK)
-        zone = args.spec.zone or self.client.settings.default_zone
-        if not zone:
-            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
-        self.machines.require_zone(zone)
-        row = create_vm(_Creation(self, args, zone))
+        row = create_vm(_Creation(self, args, self.machines.require_zone(args.spec.zone)))
         given: dict[str, tuple[str | None, str | None]] = {}
         for request, nic in zip(args.nics, row.get("networkInterfaces") or (), strict=False):
             given[request.label] = nic.get("networkIP"), None

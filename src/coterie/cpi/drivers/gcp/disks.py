@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import DiskHint, InvalidCall, Json, Mark, NotSupported
+from coterie.cpi.contract import DiskHint, Json, Mark, NotSupported
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.marks import Row, marked, name_of, user_labels, zone_of
@@ -22,10 +22,7 @@ class Disks:
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = read_disk_spec(cloud_properties)
         require_size(size_mb)
-        zone = spec.zone or (vm_cid or "").partition("/")[0] or self.client.settings.default_zone
-        if not zone:
-            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
-        self.machines.require_zone(zone)
+        zone = self.machines.require_zone(spec.zone or (vm_cid or "").partition("/")[0])
         body = {
             "labels": marked(mark),
             "sizeGb": str(gib(size_mb)),

@@ -49,7 +49,7 @@ class GcpCpi(ComposedCpi):
             properties,
             runtime,
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
-            checks=Checks(client, groups, machines, stemcells, networks),
+            checks=Checks(client, groups, machines, stemcells),
             stemcells=stemcells,
             vm_factory=VmFactory(client, groups, machines, stemcells, networks),
             machines=machines,

@@ -124,21 +124,19 @@ class Machines:
 
     def members(self, group_cid: str) -> list[Row]:
         """Ours of a server group, by their label."""
-        wanted = f'labels.{GROUP}="{group_label(group_cid)}"'
-        rows = self.client.everywhere("instances", filter=wanted)
-        return [row for row in rows if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)]
+        return self._list_labelled(self.client.list_path("instances"), group_cid)
 
     def placed_members(self, zone: str, group_cid: str, policy: str) -> list[Row]:
         """Those that share the policy's domains of a zone. A copy that a person made bears our labels under another
         name, and what has not the policy has no domain."""
-        wanted, path = f'labels.{GROUP}="{group_label(group_cid)}"', f"{self.client.project}/zones/{zone}/instances"
-        return [
-            row
-            for row in self.client.list_all("instances", path, filter=wanted)
-            if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)
-            and has_policy(row, policy)
-            and _has_name_of_mark(row)
-        ]
+        rows = self._list_labelled(f"{self.client.project}/zones/{zone}/instances", group_cid)
+        return [row for row in rows if has_policy(row, policy) and _has_name_of_mark(row)]
+
+    def _list_labelled(self, path: str, group_cid: str) -> list[Row]:
+        """The filter is not believed."""
+        label = group_label(group_cid)
+        rows = self.client.list_all("instances", path, filter=f'labels.{GROUP}="{label}"')
+        return [row for row in rows if labels_of(row).get(GROUP) == label]
 
     def list_all(self) -> Iterator[Row]:
         """Of all owners: Google filters by no field that is a list, such as policies and tags."""
@@ -156,12 +154,15 @@ class Machines:
         row = self.client.ask("read the region", self.client.region)
         return sorted(name_of(one) for one in row.get("zones") or ())
 
-    def require_zone(self, zone: str) -> None:
-        """One of another region would be made, and never found again. Google's zones begin with their region."""
-        region = self.client.settings.region
+    def require_zone(self, wanted: str | None) -> str:
+        """What is in another region would be made, and never found again. Google's zones begin with their region."""
+        region, zone = self.client.settings.region, wanted or self.client.settings.default_zone
+        if not zone:
+            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
         if not zone.startswith(f"{region}-") and zone not in self.zones():
             why = "what is in another region would not be found again"
             raise InvalidCall(f"zone {zone[:80]} is not in region {region}", why=why, remedy="name one of this region")
+        return zone
 
     def current_id(self) -> str:
         return f"{name_of(self._read_metadata('zone'))}/{self._read_metadata('name')}"

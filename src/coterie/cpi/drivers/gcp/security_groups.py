@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, SecurityGroup, SecurityRule, read_rules
@@ -121,11 +122,8 @@ class Firewalls:
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         cid, what = self._name(name, self.client.settings.default_network), f"create security group {name}"
         body = {**self.deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
-
-        def insert() -> Row:
-            return self.client.insert_once(what, self._path(cid), body, mark)[0]
-
-        row = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made["name"]))
+        insert = partial(self.client.insert_once, what, self._path(cid), body, mark)
+        row, _ = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made[0]["name"]))
         found = self.existing(row, [])
         return found, found.mark == mark
 
