@@ -6,6 +6,7 @@ from __future__ import annotations
 from coterie.cpi.contract import CheckItem, CpiError, Needs
 from coterie.cpi.drivers.gcp.client import OF_NETWORK, Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
+from coterie.cpi.drivers.gcp.marks import Row
 from coterie.cpi.drivers.gcp.objects import KINDS
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
@@ -61,14 +62,14 @@ class Checks:
             if error.retryable:
                 raise
             return [CheckItem("credentials", False, str(error), error.remedy)]
-        groups = self.groups.server
+        groups, settings = self.groups.server, self.client.settings
         return [
-            CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
+            CheckItem("credentials", True, f"project {project['name']} in {settings.region}"),
             run_check("rights", self._rights),
-            run_check("azs", lambda: self._azs(needs)),
+            run_check("azs", lambda: az_item(needs, self.machines.zones(), settings.default_zone, "zone")),
             run_check("quotas", lambda: self._quotas(needs, project)),
-            *([run_check("stemcell bucket", self._bucket)] if self.client.settings.stemcell_bucket else []),
-            *policy_items(needs, self.client.settings.policies),
+            *([run_check("stemcell bucket", self._bucket)] if settings.stemcell_bucket else []),
+            *policy_items(needs, settings.policies),
             *kind_items(needs, KINDS),
             *group_items(needs, groups.inspect, groups.find_adopted),
             *security_group_items(needs, groups.require_security_groups),
@@ -101,35 +102,30 @@ class Checks:
 
     def _missing(self, project: str, rights: list[str]) -> list[str]:
         url = self.client.url("cloudresourcemanager", f"v1/projects/{project}:testIamPermissions")
-        answer = self.client.ask_url("read rights", url, "POST", {"permissions": rights})
-        return [one for one in rights if one not in (answer.get("permissions") or ())]
+        return _not_granted(rights, self.client.ask_url("read rights", url, "POST", {"permissions": rights}))
 
     def _without_those_on_subnetwork(self, missing: list[str]) -> list[str]:
         """Google gives rights on one subnetwork, too: that of a shared VPC, for most."""
         name, asked = self.client.settings.default_subnetwork, [one for one in missing if one.startswith(_SUBNETWORK)]
         if not name or not asked:
             return missing
-        url = self.client.url("compute", f"compute/v1/{self.client.path('subnetworks', name)}/testIamPermissions")
+        path = f"{self.client.path('subnetworks', name)}/testIamPermissions"
         try:
-            answer = self.client.ask_url("read rights on the subnetwork", url, "POST", {"permissions": asked})
+            answer = self.client.ask("read rights on the subnetwork", path, "POST", {"permissions": asked})
         except Refusal:  # it may be seen by those with rights on it only
             return missing
-        return [one for one in missing if one not in (answer.get("permissions") or ())]
+        return _not_granted(missing, answer)
 
     def _bucket(self) -> CheckItem:
         bucket, left = self.client.settings.stemcell_bucket, self.stemcells.list_objects("cot-")
         return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
 
-    def _azs(self, needs: Needs) -> CheckItem:
-        return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")
-
-    def _quotas(self, needs: Needs, project: dict[str, object]) -> CheckItem:
+    def _quotas(self, needs: Needs, project: Row) -> CheckItem:
         """Firewall rules are counted in the project that has the network; a security group is several."""
         region, settings = self.client.ask("read the region", self.client.region), self.client.settings
         if settings.network_project != settings.project:
             project = self.client.ask("read the project of the network", f"projects/{settings.network_project}")
-        listed = [*(region.get("quotas") or ()), *(project.get("quotas") or ())]  # type: ignore[misc] # a list, as JSON
-        rows = {row["metric"]: row for row in listed}
+        rows = {row["metric"]: row for row in (*(region.get("quotas") or ()), *(project.get("quotas") or ()))}
         facts: Quotas = {
             ours: quota(rows[metric]["limit"], rows[metric]["usage"])
             for ours, metric in _QUOTAS.items()
@@ -138,3 +134,7 @@ class Checks:
         rules = self.groups.firewalls.count_missing(needs.groups)
         counts = {**needs.counts, "firewall_rules": rules} if rules else needs.counts
         return quota_item(replace(needs, counts=counts), facts, _RESOURCES)
+
+
+def _not_granted(rights: list[str], answer: Row) -> list[str]:
+    return [one for one in rights if one not in (answer.get("permissions") or ())]

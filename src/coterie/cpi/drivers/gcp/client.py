@@ -173,8 +173,8 @@ class Client:
                 return None
             raise
 
-    def ask(self, what: str, path: str, **query: str) -> Row:
-        return self.ask_url(what, self._compute(path, query))
+    def ask(self, what: str, path: str, verb: str = "GET", body: Row | None = None, /, **query: str) -> Row:
+        return self.ask_url(what, self._compute(path, query), verb, body)
 
     def ask_url(self, what: str, url: str, verb: str = "GET", body: Row | None = None) -> Row:
         return ask_patiently(

@@ -165,8 +165,7 @@ class Policies:
         if row is None:
             return []
         path = f"{self.client.path('nodeGroups', cid_of(row))}/listNodes"
-        url = self.client.url("compute", f"compute/v1/{path}")
-        return list(self.client.ask_url("list nodes", url, "POST")["items"])
+        return list(self.client.ask("list nodes", path, "POST")["items"])
 
     def _members_on_nodes(self, group: ExistingGroup) -> list[GroupMember]:
         rows = {cid_of(row): row for row in self.machines.list_all()}
