@@ -79,14 +79,15 @@ def marked(mark: Mark, **more: str) -> dict[str, str]:
 
 def describe(kind: Kind, cid: str, row: Row, **facts: Any) -> CloudObject:
     """`etag`: the id, which is never given again, though names are."""
-    facts.setdefault("mark", mark_of(row))
-    facts.setdefault("az", zone_of(row))
-    words = read_keep_words(str(row.get("description") or "").split())
-    tags = {**labels_of(row), **whole_tags(row)} if "labels" in row else words
+    tags = {**labels_of(row), **whole_tags(row)}
+    if "labels" not in row:
+        tags = read_keep_words(str(row.get("description") or "").split())
     return CloudObject(
         kind=kind,
         cid=cid,
         name=str(row["name"]),
+        mark=mark_of(row),
+        az=zone_of(row),
         created_at=moment(row.get("creationTimestamp")),
         etag=str(row["id"]) if row.get("id") else None,
         tags=tags,
