@@ -138,15 +138,11 @@ class Objects:
                 yield {**row, _USERS: group.members}
 
     def _with_nodes(self, rows: Iterable[Row]) -> list[Row]:
-        """An instance does not tell its sole-tenant node: the node tells its instances."""
-        found = list(rows)
-        on: dict[str, str] = {}
+        """With the sole-tenant nodes that they are on."""
+        found, nodes = list(rows), dict[str, str]()
         for group in sorted({name for row in found if (name := node_group_of(row))}):
-            for node in self.groups.policies.list_nodes(group):
-                for link in node.get("instances") or ():
-                    zone, _, name = str(link).rsplit("/", 3)[-3:]
-                    on[f"{zone}/{name}"] = str(node["name"])
-        return [{**row, "_node": on[cid_of(row)]} if cid_of(row) in on else row for row in found]
+            nodes |= self.groups.policies.nodes_of_vms(group)
+        return [{**row, "_node": nodes.get(cid_of(row))} for row in found]
 
     def _with_users(self, kind: Kind, rows: list[Row]) -> list[Row]:
         """Of groups and networks, of all of them by one list of the instances."""

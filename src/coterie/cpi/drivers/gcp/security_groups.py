@@ -25,7 +25,7 @@ from coterie.slotted import dataclass
 NAME = "coterie-name"  # of a security group, as manifests call it
 _PREFIX, _LENGTH, _DIGEST = "cot-sg-", 44, 16
 _ALLOWED, _DENIED, _RULES = 1000, 1001, 100
-_DENY_OUT = "deny-out"
+_DENY_OUT = "-deny-out"
 _PROTOCOLS = {"any": "all", "tcp": "tcp", "udp": "udp", "icmp": "icmp", "esp": "esp", "ah": "ah", "sctp": "sctp"}
 _ICMP_V6 = "58"
 _BOTH = ("IPv4", "IPv6")
@@ -100,7 +100,7 @@ class Firewalls:
     def _rule_names(self, group: SecurityGroup) -> set[str]:
         """The firewall rules that a security group of ours consists of."""
         cid, rules = self._name(group.name, self.client.settings.default_network), read_rules(group.rules or ())
-        closed = {f"{cid}-{_DENY_OUT}"} if any(rule.direction == "egress" for rule in rules) else set()
+        closed = {f"{cid}{_DENY_OUT}"} if any(rule.direction == "egress" for rule in rules) else set()
         return {cid, *closed, *(_rule_name(cid, rule) for rule in rules)}
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
@@ -121,7 +121,7 @@ class Firewalls:
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         cid, what = self._name(name, self.client.settings.default_network), f"create security group {name}"
-        body = {**self.deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
+        body = {**self.deny(cid), "description": describe_mark(mark, **{NAME: name})}
         insert = partial(self.client.insert_once, what, self._path(cid), body, mark)
         row, _ = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made[0]["name"]))
         found = self.existing(row, [])
@@ -131,7 +131,7 @@ class Firewalls:
         """Also what people wrote in Google's own words, and in a group of ours what is open since a rule of ours that
         denies the rest is missing or another, or closed since one is left."""
         cid, rows = found.id, {str(row["name"]): row for row in found.row.get("_rules", ())}
-        deny_in, deny_out = self.deny(cid, cid), self.deny(f"{cid}-{_DENY_OUT}", cid)
+        deny_in, deny_out = self.deny(cid), self.deny(cid, out=True)
         own = {str(deny["name"]) for deny in (deny_in, deny_out)} if is_group(found.row) else set()
         rules = [
             ListedRule(name, rule)
@@ -157,19 +157,19 @@ class Firewalls:
         group = self.client.get(self._path(cid)) or {}
         text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
-            self._write({**self.deny(f"{cid}-{_DENY_OUT}", cid), **text})
+            self._write({**self.deny(cid, out=True), **text})
         body = {**self._body(_rule_name(cid, rule), cid, rule.direction.upper()), **text, "priority": _ALLOWED}
         self._write(body | _write_rule(rule))
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
         """A rule that a person wrote for other machines, too, stays for these."""
-        left, deny_out = self.read(cid), f"{cid}-{_DENY_OUT}"
+        left, deny_out = self.read(cid), f"{cid}{_DENY_OUT}"
         rules = self.rules_of(left) if left else []
         if left is None or listed not in rules:  # it came to say what was requested
             return
         has_egress = _has_egress(one for one in rules if one.id != listed.id)
         if listed.id == cid or (listed.id == deny_out and has_egress):
-            self._write({**self.deny(listed.id, cid), "description": left.row["description"]})
+            self._write({**self.deny(cid, out=listed.id != cid), "description": left.row["description"]})
             return
         if not has_egress:
             self._remove(deny_out)
@@ -228,10 +228,10 @@ class Firewalls:
         is_named = is_group({"name": cid}) and str(row["name"]).startswith(f"{cid}-")
         return is_named or (is_here and cid in (row.get("targetTags") or ()))
 
-    def deny(self, name: str, tag: str) -> Row:
-        out = name.endswith(f"-{_DENY_OUT}")
+    def deny(self, cid: str, *, out: bool = False) -> Row:
+        """The rule that lets nothing in, or out, but what others of the group allow."""
         ranges = {"destinationRanges" if out else "sourceRanges": ["0.0.0.0/0"]}
-        body = self._body(name, tag, "EGRESS" if out else "INGRESS")
+        body = self._body(f"{cid}{_DENY_OUT}" if out else cid, cid, "EGRESS" if out else "INGRESS")
         return {**body, "priority": _DENIED, "denied": [{"IPProtocol": "all"}], **ranges}
 
     def _write(self, body: Row) -> None:
@@ -282,7 +282,7 @@ class RuleRecords:
         tag, what = tag_of(record), f"record the security groups of {cid}"
         mark = mark_of_group(cid, self.client.director_uuid)
         body = {
-            **self.firewalls.deny(cid, cid),
+            **self.firewalls.deny(cid),
             "description": describe_mark(mark, **{GROUP: cid, **tag}),
             "disabled": True,
             "sourceRanges": [_NO_TRAFFIC],

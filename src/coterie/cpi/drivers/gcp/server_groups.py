@@ -31,7 +31,6 @@ from coterie.cpi.drivers.gcp.marks import (
     labels_of,
     mark_of,
     moment,
-    name_of,
     words_of,
     zone_of,
 )
@@ -79,7 +78,7 @@ class Policies:
         found = self.find_to_join(cid)
         if found is None or found.policy != HOST_POLICY:
             return found
-        return replace(found, hosts=tuple(str(node["name"]) for node in self.list_nodes(found.id)))
+        return replace(found, hosts=tuple(str(node["name"]) for node in self._list_nodes(found.id)))
 
     def find_to_join(self, cid: str) -> ExistingGroup | None:
         wanted = cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else cid
@@ -143,7 +142,9 @@ class Policies:
         if group is None:
             return [self._member(row) for row in self.machines.members(cid)], []
         if group.policy == HOST_POLICY:
-            return self._members_on_nodes(group), []
+            nodes = self.nodes_of_vms(group.id)
+            rows = [row for row in self.machines.list_all() if cid_of(row) in nodes]
+            return [replace(self._member(row), host=nodes[cid_of(row)]) for row in rows], []
         rows = self.list_members(group.name)
         joined = {cid_of(row) for row in rows}
         lost = [one for one in self.list_tagged(cid) if one not in joined]
@@ -160,21 +161,22 @@ class Policies:
             if is_ours(row, self.client.director_uuid):
                 self.machines.exchange_tags(cid_of(row), set(old), set(new))
 
-    def list_nodes(self, group: str) -> list[Row]:
+    def nodes_of_vms(self, group: str) -> dict[str, str]:
+        """Of the VMs on a group of sole-tenant nodes, by their CIDs: an instance does not tell its node, the node tells
+        its instances."""
+        found: dict[str, str] = {}
+        for node in self._list_nodes(group):
+            for link in node.get("instances") or ():
+                zone, _, name = str(link).rsplit("/", 3)[-3:]
+                found[f"{zone}/{name}"] = str(node["name"])
+        return found
+
+    def _list_nodes(self, group: str) -> list[Row]:
         row = self._node_group(group.removeprefix(NODES))
         if row is None:
             return []
         path = f"{self.client.path('nodeGroups', cid_of(row))}/listNodes"
         return list(self.client.ask("list nodes", path, "POST")["items"])
-
-    def _members_on_nodes(self, group: ExistingGroup) -> list[GroupMember]:
-        rows = {cid_of(row): row for row in self.machines.list_all()}
-        zone, found = name_of(group.row["zone"]), []
-        for node in self.list_nodes(group.id):
-            for link in node.get("instances") or ():
-                row = rows.get(f"{zone}/{name_of(link)}")
-                found += [replace(self._member(row), host=str(node["name"]))] if row else []
-        return found
 
     def _node_group(self, name: str) -> Row | None:
         rows = self.client.everywhere("nodeGroups", filter=f'name="{name}"')
