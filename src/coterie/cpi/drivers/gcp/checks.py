@@ -3,20 +3,13 @@ nothing."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, SecurityGroup, read_rules
+from coterie.cpi.contract import CheckItem, Needs, NotSupported, SecurityGroup, read_rules
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import credentials_item, need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass, replace
 
@@ -64,23 +57,16 @@ class Checks:
     networks: Subnetworks
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        try:
-            project = self.client.ask("read the project", self.client.project)
-        except CpiError as error:
-            if error.retryable:
-                raise
-            return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.of()
+        first = credentials_item(self._project)
+        if not first.ok:
+            return [first]
         return [
-            CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
+            first,
             run_check("rights", self._rights),
             run_check("azs", lambda: self._azs(needs)),
-            run_check("quotas", lambda: self._quotas(needs, project)),
+            run_check("quotas", lambda: self._quotas(needs)),
             *self._bucket_items(),
-            *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, _KINDS),
-            *group_items(needs, named.inspect, named.find_adopted),
-            *security_group_items(needs, named.require_security_groups),
+            *need_items(needs, self.client.settings.policies, _KINDS, self.groups.of()),
             *self._rule_items(needs),
         ]
 
@@ -88,6 +74,10 @@ class Checks:
         """Numbers of projects are never given again."""
         row = self.client.ask("read the project", self.client.project)
         return f"project {row['id']} in {self.client.settings.region}"
+
+    def _project(self) -> str:
+        row = self.client.ask("read the project", self.client.project)
+        return f"project {row['name']} in {self.client.settings.region}"
 
     def _rights(self) -> CheckItem:
         """Of a shared VPC, those on the network are needed in the project that has it."""
@@ -140,12 +130,11 @@ class Checks:
     def _azs(self, needs: Needs) -> CheckItem:
         return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")
 
-    def _quotas(self, needs: Needs, project: dict[str, object]) -> CheckItem:
+    def _quotas(self, needs: Needs) -> CheckItem:
         """Firewall rules are counted in the project that has the network; a security group is several."""
-        region, settings = self.client.ask("read the region", self.client.region), self.client.settings
-        if settings.network_project != settings.project:
-            project = self.client.ask("read the project of the network", f"projects/{settings.network_project}")
-        listed = [*(region.get("quotas") or ()), *(project.get("quotas") or ())]  # type: ignore[misc] # a list, as JSON
+        region, network = self.client.region, f"projects/{self.client.settings.network_project}"
+        answers = (self.client.ask("read the region", region), self.client.ask("read the network's project", network))
+        listed = [row for answer in answers for row in answer.get("quotas") or ()]
         rows = {row["metric"]: row for row in listed}
         facts: Quotas = {
             ours: quota(rows[metric]["limit"], rows[metric]["usage"])
