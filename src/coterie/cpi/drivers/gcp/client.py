@@ -16,10 +16,10 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, Mark, OutcomeUn
 from coterie.cpi.drivers.gcp.login import Login
 from coterie.cpi.drivers.gcp.marks import Row, mark_of
 from coterie.cpi.drivers.gcp.properties import NAME, Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.permit import Permit
 from coterie.slotted import dataclass
 
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
@@ -111,22 +111,14 @@ class RowsPage:
 class Client:
     """Usable from any number of threads. Paths begin with `projects/`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = director_uuid
-        self.limit = limit
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self.http = Http(
             HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
         )
-        self._require_lease = require_lease
-        self._login = Login(settings, self.http, credential_sources)
+        self._login = Login(settings, self.http, permit.credential_sources)
 
     # -- paths --
 
@@ -376,9 +368,7 @@ class Client:
         self, what: str, verb: str, url: str, raw: bytes | None, headers: Mapping[str, str], *, changes: bool
     ) -> Answer:
         try:
-            with self.limit.pace(_class_of(verb, url)) as call:
-                if changes:
-                    self._require_lease()
+            with self.permit.call(_class_of(verb, url), changes=changes) as call:
                 answer = self.http.request(verb, url, headers, raw)
                 if answer.status in (403, 429) and _meaning(*_read_error(answer), answer.status)[0] is Throttled:
                     call.slow_down(answer.retry_after)
