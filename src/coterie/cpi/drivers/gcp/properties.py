@@ -187,13 +187,9 @@ CLOUD = Form(
         default_root_disk_size_gb=size,
         default_root_disk_type=_DISK_TYPE,
         default_tags=_names,
-        endpoint=readers.url,
-        proxy_url=readers.proxy_url,
         availability_domains=whole(1, DOMAINS),
         policies=readers.some_of(*SPREAD_POLICIES, HOST_POLICY),
-        retries=whole(0, 100),
         page_size=whole(1, 500),
-        max_parallel_calls=whole(1, 1000),
     ),
     needed={
         "project": "name the project by its id",
