@@ -4,13 +4,51 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from coterie.cpi.contract.errors import CpiError, GroupMissing, InvalidCall, NameTaken, NotSupported
 from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Needs
 from coterie.slotted import replace
 
 _FINDINGS = (GroupMissing, InvalidCall, NameTaken, NotSupported)  # what the rules of server groups raise
+
+
+class GroupRules(Protocol):
+    """What the kit's `ServerGroups` refuses, asked beforehand."""
+
+    def inspect(self, cid: str) -> GroupView: ...
+
+    def find_adopted(self, metadata: GroupMetadata) -> object: ...
+
+    def require_security_groups(self, cid: str | None, metadata: GroupMetadata) -> object: ...
+
+
+def credentials_item(look: Callable[[], str]) -> CheckItem:
+    """The first item of a check, without which nothing else can be asked: what `look` says of the account. A retryable
+    error is no finding but an unanswered question, and is raised."""
+    try:
+        return CheckItem("credentials", True, look())
+    except CpiError as error:
+        if error.retryable:
+            raise
+        return CheckItem("credentials", False, str(error), error.remedy)
+
+
+def need_items(
+    needs: Needs,
+    policies: Iterable[str],
+    kinds: Iterable[str],
+    groups: GroupRules,
+    refuse: Callable[[GroupMetadata], object] | None = None,
+) -> list[CheckItem]:
+    """Whether this cloud has the policies and kinds that are needed, and makes the server groups as they are named.
+    `refuse`: in place of `groups.find_adopted`, where a driver has further rules."""
+    return [
+        *policy_items(needs, policies),
+        *kind_items(needs, kinds),
+        *group_items(needs, groups.inspect, refuse or groups.find_adopted),
+        *security_group_items(needs, groups.require_security_groups),
+    ]
 
 
 def run_check(what: str, look: Callable[[], CheckItem]) -> CheckItem:

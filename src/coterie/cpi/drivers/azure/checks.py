@@ -10,14 +10,7 @@ from coterie.cpi.drivers.azure.client import Client
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.properties import SCALE_SETS
 from coterie.cpi.drivers.azure.server_groups import Groups
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import credentials_item, need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, quota
 
 _KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "port")
@@ -40,21 +33,14 @@ class Checks:
     machines: Machines
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        try:
-            group = self.client.ask("read the resource group", self.client.group_id())
-        except CpiError as error:
-            if error.retryable:
-                raise
-            return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.server
+        first = credentials_item(self._resource_group)
+        if not first.ok:
+            return [first]
         return [
-            CheckItem("credentials", True, f"resource group {group['name']} in {self.client.settings.location}"),
+            first,
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs)),
-            *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, _KINDS),
-            *group_items(needs, named.inspect, named.find_adopted),
-            *security_group_items(needs, named.require_security_groups),
+            *need_items(needs, self.client.settings.policies, _KINDS, self.groups.server),
             *self._group_items(needs),
         ]
 
@@ -62,6 +48,10 @@ class Checks:
         """Ids of subscriptions are never given again."""
         row = self.client.ask("read the resource group", self.client.group_id())
         return f"{row['id'].lower()} in {self.client.settings.location}"
+
+    def _resource_group(self) -> str:
+        row = self.client.ask("read the resource group", self.client.group_id())
+        return f"resource group {row['name']} in {self.client.settings.location}"
 
     def _azs(self, needs: Needs) -> CheckItem:
         """Zones by their numbers; what is no number are VMs of the region."""

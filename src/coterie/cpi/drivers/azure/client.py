@@ -7,7 +7,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -16,9 +16,9 @@ from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.azure.login import CLOUDS, Login
 from coterie.cpi.drivers.azure.properties import Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.permit import Permit
 
 Row = dict[str, Any]
 VM = "Microsoft.Compute/virtualMachines"
@@ -134,23 +134,15 @@ def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:
 class Client:
     """Usable from any number of threads. Names are those of resources in the configured resource group."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = director_uuid
-        self.limit = limit
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self.http = Http(
             HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
         )
         self.endpoint = settings.endpoint or CLOUDS[settings.environment][1]
-        self._require_lease = require_lease
-        self._login = Login(settings, credential_sources)
+        self._login = Login(settings, permit.credential_sources)
 
     # -- ids --
 
@@ -355,9 +347,7 @@ class Client:
         sent = {**headers, "x-ms-client-request-id": str(uuid.uuid4()), "Accept": "application/json"}
         sent |= {"Content-Type": "application/json"} if raw is not None else {"Content-Length": "0"} if changes else {}
         try:
-            with self.limit.pace(_class_of(method, url)) as call:
-                if changes:
-                    self._require_lease()
+            with self.permit.call(_class_of(method, url), changes=changes) as call:
                 answer = self.http.request(method, url, sent, raw)
                 if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
                     call.slow_down(answer.retry_after)

@@ -72,7 +72,7 @@ class Objects:
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in _TYPES}
-        return ObjectTable(self._client.director_uuid, kinds, self._client.limit, self._client.settings.keep)
+        return ObjectTable(self._client.director_uuid, kinds, self._client.permit.limit, self._client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         def read(cid: str, director_uuid: str) -> Row | None:

@@ -3,21 +3,14 @@ nothing."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CheckItem, CpiError, Needs
+from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.gcp.client import OF_NETWORK, Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.marks import Row
 from coterie.cpi.drivers.gcp.objects import KINDS
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import credentials_item, need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass, replace
 
@@ -56,29 +49,26 @@ class Checks:
     stemcells: Stemcells
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        try:
-            project = self.client.ask("read the project", self.client.project)
-        except CpiError as error:
-            if error.retryable:
-                raise
-            return [CheckItem("credentials", False, str(error), error.remedy)]
-        groups, settings = self.groups.server, self.client.settings
+        first, settings = credentials_item(self._project), self.client.settings
+        if not first.ok:
+            return [first]
         return [
-            CheckItem("credentials", True, f"project {project['name']} in {settings.region}"),
+            first,
             run_check("rights", self._rights),
             run_check("azs", lambda: az_item(needs, self.machines.zones(), settings.default_zone, "zone")),
-            run_check("quotas", lambda: self._quotas(needs, project)),
+            run_check("quotas", lambda: self._quotas(needs)),
             *([run_check("stemcell bucket", self._bucket)] if settings.stemcell_bucket else []),
-            *policy_items(needs, settings.policies),
-            *kind_items(needs, KINDS),
-            *group_items(needs, groups.inspect, groups.find_adopted),
-            *security_group_items(needs, groups.require_security_groups),
+            *need_items(needs, settings.policies, KINDS, self.groups.server),
         ]
 
     def identity(self) -> str:
         """Numbers of projects are never given again."""
         row = self.client.ask("read the project", self.client.project)
         return f"project {row['id']} in {self.client.settings.region}"
+
+    def _project(self) -> str:
+        row = self.client.ask("read the project", self.client.project)
+        return f"project {row['name']} in {self.client.settings.region}"
 
     def _rights(self) -> CheckItem:
         """Of a shared VPC, those on the network are needed in the project that has it."""
@@ -120,12 +110,11 @@ class Checks:
         bucket, left = self.client.settings.stemcell_bucket, self.stemcells.list_objects("cot-")
         return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
 
-    def _quotas(self, needs: Needs, project: Row) -> CheckItem:
+    def _quotas(self, needs: Needs) -> CheckItem:
         """Firewall rules are counted in the project that has the network; a security group is several."""
-        region, settings = self.client.ask("read the region", self.client.region), self.client.settings
-        if settings.network_project != settings.project:
-            project = self.client.ask("read the project of the network", f"projects/{settings.network_project}")
-        rows = {row["metric"]: row for row in (*(region.get("quotas") or ()), *(project.get("quotas") or ()))}
+        region, network = self.client.region, f"projects/{self.client.settings.network_project}"
+        answers = (self.client.ask("read the region", region), self.client.ask("read the network's project", network))
+        rows = {row["metric"]: row for answer in answers for row in answer.get("quotas") or ()}
         facts: Quotas = {
             ours: quota(rows[metric]["limit"], rows[metric]["usage"])
             for ours, metric in _QUOTAS.items()

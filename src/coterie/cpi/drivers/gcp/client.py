@@ -15,13 +15,13 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, Mark, OutcomeUn
 from coterie.cpi.drivers.gcp.login import Login
 from coterie.cpi.drivers.gcp.marks import Row, mark_of, name_of
 from coterie.cpi.drivers.gcp.properties import NAME, Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal, is_passing, rest_after, rewrite
 from coterie.cpi.kit.create_once import chosen_ids, create_with_id, remove_half_made
 from coterie.cpi.kit.http import Answer, Http, ask_patiently
 from coterie.cpi.kit.http_calls import HttpCalls, json_request
 from coterie.cpi.kit.marking import require_mark
 from coterie.cpi.kit.objects import RowPage
+from coterie.cpi.kit.permit import Permit
 from coterie.cpi.kit.waits import Waits
 
 _SPACE = uuid.UUID("9e0ad7b4-51b0-4d5e-9f0a-6a6f1f7c5d21")
@@ -112,21 +112,16 @@ def _meaning(reason: str, text: str, status: int) -> tuple[type[CpiError], str]:
 class Client:
     """Usable from any number of threads. Paths begin with `projects/`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = director_uuid
-        self.limit = limit
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self.waits = Waits(settings.state_timeout, settings.poll_s)
         self.http = Http(settings.http_options())
-        self._login = Login(settings, self.http, credential_sources)
-        self.calls = HttpCalls(self.http, limit, require_lease, self._login.token, "Google", _REACH, _is_throttled)
+        self._login = Login(settings, self.http, permit.credential_sources)
+        self.calls = HttpCalls(
+            self.http, permit.limit, permit.require_lease, self._login.token, "Google", _REACH, _is_throttled
+        )
 
     # -- paths --
 

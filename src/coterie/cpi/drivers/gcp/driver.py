@@ -17,11 +17,11 @@ from coterie.cpi.drivers.gcp.properties import CLOUD, DISK, NETWORK, VM, Setting
 from coterie.cpi.drivers.gcp.security_groups import Firewalls
 from coterie.cpi.drivers.gcp.server_groups import DOMAIN_WORDS, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 
 _FORMATS = ("google-rawdisk", "google-light")
@@ -34,9 +34,8 @@ class GcpCpi(ComposedCpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        settings, director = read_settings(properties), runtime.director_uuid
-        limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
+        settings = read_settings(properties)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         parts, machines = Parts(runtime.parts), Machines(client)
         firewalls = Firewalls(client, parts, machines)
         groups = Groups(client, machines, firewalls, parts)

@@ -52,7 +52,7 @@ class Objects:
             "security_group": self.groups.security.delete,
         }
         kinds = {kind: self._kind(kind, deletions.get(kind)) for kind in KINDS}
-        return ObjectTable(self.client.director_uuid, kinds, self.client.limit, self.client.settings.keep)
+        return ObjectTable(self.client.director_uuid, kinds, self.client.permit.limit, self.client.settings.keep)
 
     def _kind(self, kind: Kind, delete: Callable[[str], None] | None) -> ObjectKind[Row]:
         return ObjectKind(

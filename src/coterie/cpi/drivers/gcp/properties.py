@@ -11,7 +11,7 @@ from typing import Any
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import one_of, readers_of, size, whole
-from coterie.cpi.kit.settings import HTTP_READERS, HttpSettings
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass, field
 
 SPREAD_POLICIES = ("anti-affinity", "soft-anti-affinity")
@@ -168,7 +168,6 @@ CLOUD = Form(
     readers_of(
         Settings,
         _READERS,
-        **HTTP_READERS,
         json_key=_read_key,
         credentials_source=one_of("metadata", "federation"),
         availability_domains=whole(1, DOMAINS),
