@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
+from coterie.cpi.contract import CpiError, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
 from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
@@ -17,7 +17,7 @@ from coterie.cpi.kit.agent_settings import dhcp_settings
 from coterie.cpi.kit.calls import is_passing
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.marking import GROUP
-from coterie.cpi.kit.server_groups import Membership
+from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
@@ -118,7 +118,10 @@ class _Creation:
         try:
             row, is_new = self._client.insert_once(f"create VM {self._cid}", path, resolved, self._args.mark, remove)
         except Refusal as error:
-            raise self._say_group(error) from error
+            membership = self._membership
+            if membership and error.is_missing and f"resourcePolicies/{membership.group}" in error.why:
+                raise group_missing(membership.cid) from error
+            raise
         require_marked(row, self._args.mark)
         self._created_at = time.monotonic()
         if is_new:  # else it is another call's, which may have answered it
@@ -160,13 +163,6 @@ class _Creation:
         if row is not None:
             require_marked(row, self._args.mark)
         self._parts.machines.delete(self._cid)
-
-    def _say_group(self, error: Refusal) -> CpiError:
-        membership = self._membership
-        if error.is_missing and membership and f"resourcePolicies/{membership.group}" in error.why:
-            remedy = "deploy again so that the group is made anew"
-            return GroupMissing(f"server group {membership.cid} is missing", why=error.why, remedy=remedy)
-        return error
 
     def _placement(self, membership: Membership | None) -> tuple[Row, dict[str, str]]:
         """And labels that tell of it."""
