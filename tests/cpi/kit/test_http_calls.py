@@ -14,6 +14,8 @@ from coterie.cpi.contract import OutcomeUnknown, Unavailable
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Http, HttpOptions
 from coterie.cpi.kit.http_calls import HttpCalls, json_request
+from coterie.cpi.kit.permit import Permit
+from coterie.slotted import replace
 
 
 class Peer(ThreadingHTTPServer):
@@ -70,9 +72,8 @@ def peer() -> Iterator[Peer]:
 
 def calls(lease: list[str], first_token: int = 2) -> HttpCalls:
     http = Http(HttpOptions(connect_timeout=2.0, request_timeout=2.0))
-    return HttpCalls(
-        http, CallLimit(1), lambda: lease.append("looked"), Tokens(first_token).token, "The cloud", "look at the line"
-    )
+    permit = Permit("director", CallLimit(1), lambda: lease.append("looked"))
+    return HttpCalls(http, permit, Tokens(first_token).token, "The cloud", "look at the line")
 
 
 def test_a_refused_token_is_replaced_once_and_the_body_sent_again(peer: Peer) -> None:
@@ -84,10 +85,7 @@ def test_a_refused_token_is_replaced_once_and_the_body_sent_again(peer: Peer) ->
 
 
 def test_a_second_refusal_is_the_answer(peer: Peer) -> None:
-    always_one = calls([])
-    refused = HttpCalls(
-        always_one.http, always_one.limit, always_one.require_lease, lambda refused: "1", "The cloud", "look"
-    )
+    refused = replace(calls([]), token=lambda refused: "1")
     assert refused.send("ask", "GET", peer.url, {}, None, pace="reads", changes=False).status == 401
     assert len(peer.tokens) == 2
 
@@ -112,9 +110,7 @@ def test_a_throttled_call_slows_down_its_class_and_no_other(peer: Peer) -> None:
 
 def test_without_an_answer_a_question_is_unanswered_and_a_change_in_doubt(peer: Peer) -> None:
     peer.shutdown()  # its port still takes connections, and nothing answers
-    one = HttpCalls(
-        Http(HttpOptions(request_timeout=0.2)), CallLimit(1), lambda: None, lambda refused: "2", "The cloud", "look"
-    )
+    one = replace(calls([]), http=Http(HttpOptions(request_timeout=0.2)), remedy="look")
     with pytest.raises(Unavailable):
         one.send("ask", "GET", peer.url, {}, None, pace="reads", changes=False)
     with pytest.raises(OutcomeUnknown):

@@ -4,14 +4,51 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from coterie.cpi.contract.errors import CpiError, GroupMissing, InvalidCall, NameTaken, NotSupported
 from coterie.cpi.contract.types import CheckItem, GroupMetadata, GroupView, Needs
-from coterie.cpi.kit.server_groups import ServerGroups
 from coterie.slotted import replace
 
 _FINDINGS = (GroupMissing, InvalidCall, NameTaken, NotSupported)  # what the rules of server groups raise
+
+
+class GroupRules(Protocol):
+    """What the kit's `ServerGroups` refuses, asked beforehand."""
+
+    def inspect(self, cid: str) -> GroupView: ...
+
+    def find_adopted(self, metadata: GroupMetadata) -> object: ...
+
+    def require_security_groups(self, cid: str | None, metadata: GroupMetadata) -> object: ...
+
+
+def credentials_item(look: Callable[[], str]) -> CheckItem:
+    """The first item of a check, without which nothing else can be asked: what `look` says of the account. A retryable
+    error is no finding but an unanswered question, and is raised."""
+    try:
+        return CheckItem("credentials", True, look())
+    except CpiError as error:
+        if error.retryable:
+            raise
+        return CheckItem("credentials", False, str(error), error.remedy)
+
+
+def need_items(
+    needs: Needs,
+    policies: Iterable[str],
+    kinds: Iterable[str],
+    groups: GroupRules,
+    refuse: Callable[[GroupMetadata], object] | None = None,
+) -> list[CheckItem]:
+    """Whether this cloud has the policies and kinds that are needed, and makes the server groups as they are named.
+    `refuse`: in place of `groups.find_adopted`, where a driver has further rules."""
+    return [
+        *policy_items(needs, policies),
+        *kind_items(needs, kinds),
+        *group_items(needs, groups.inspect, refuse or groups.find_adopted),
+        *security_group_items(needs, groups.require_security_groups),
+    ]
 
 
 def run_check(what: str, look: Callable[[], CheckItem]) -> CheckItem:
@@ -20,16 +57,6 @@ def run_check(what: str, look: Callable[[], CheckItem]) -> CheckItem:
         return look()
     except CpiError as error:
         return CheckItem(what, False, str(error), error.remedy)
-
-
-def standard_items(
-    needs: Needs, policies: Iterable[str], kinds: Iterable[str], groups: ServerGroups
-) -> Iterator[CheckItem]:
-    """Policies and kinds that this cloud does not have, and names of groups that are taken."""
-    yield from policy_items(needs, policies)
-    yield from kind_items(needs, kinds)
-    yield from group_items(needs, groups.inspect, groups.find_adopted)
-    yield from security_group_items(needs, groups.require_security_groups)
 
 
 def policy_items(needs: Needs, can: Iterable[str]) -> list[CheckItem]:
@@ -87,7 +114,9 @@ def group_items(
         except _FINDINGS as error:  # any other error is an unanswered question
             if error.retryable:
                 raise
-            yield CheckItem(f"server group {name}", False, f"{_field(error)}: {error}", error.remedy)
+            yield CheckItem(
+                f"server group {name}", False, f"{_field(error, 'placement.policy')}: {error}", error.remedy
+            )
 
 
 def requirement_items(needs: Needs, require: Callable[[GroupMetadata], object]) -> Iterator[CheckItem]:
@@ -98,12 +127,15 @@ def requirement_items(needs: Needs, require: Callable[[GroupMetadata], object]) 
         except _FINDINGS as error:
             if error.retryable:
                 raise
-            yield CheckItem(f"server group {group['name']}", False, f"{_field(error)}: {error}", error.remedy)
+            yield CheckItem(
+                f"server group {group['name']}", False, f"{_field(error, 'placement.policy')}: {error}", error.remedy
+            )
 
 
 def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetadata], object]) -> Iterator[CheckItem]:
-    """Security groups by a name that is taken, refused beforehand as `create_server_group` would. `require`: raises
-    then; it gets the CID of the server group, if there is one, and what the server group shall be."""
+    """Security groups by a name that is taken, or with rules that the cloud cannot have, refused beforehand as
+    `create_server_group` would. `require`: raises then; it gets the CID of the server group, if there is one, and what
+    the server group shall be."""
     for group in needs.groups:
         metadata = _metadata(group)
         for one in metadata.security_groups:
@@ -112,7 +144,8 @@ def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetad
             except _FINDINGS as error:
                 if error.retryable:
                     raise
-                yield CheckItem(f"security group {one.name}", False, f"{_field(error)}: {error}", error.remedy)
+                field = _field(error, "security_groups")
+                yield CheckItem(f"security group {one.name}", False, f"{field}: {error}", error.remedy)
 
 
 def _metadata(group: Mapping[str, Any]) -> GroupMetadata:
@@ -123,7 +156,7 @@ def _matches(view: GroupView, metadata: GroupMetadata) -> bool:
     return view.state != "missing" and view.policy == metadata.policy
 
 
-def _field(error: CpiError) -> str:
+def _field(error: CpiError, usual: str) -> str:
     """Which word of the manifest is at fault."""
     fields = {NameTaken: "placement.server_group", GroupMissing: "placement.adopt"}
-    return str(error.details.get("field") or fields.get(type(error), "placement.policy"))
+    return str(error.details.get("field") or fields.get(type(error), usual))

@@ -9,7 +9,7 @@ from typing import Any
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import mapping, readers_of, size, text, whole
-from coterie.cpi.kit.settings import HTTP_READERS, HttpSettings
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass, field
 
 GROUP_POLICIES = ("anti-affinity", "soft-anti-affinity")
@@ -156,7 +156,6 @@ _NO_SPOT = "a spot instance is taken away at any time, and a repeated request fo
 CLOUD = Form(
     readers_of(
         Settings,
-        **HTTP_READERS,
         credentials_source=readers.one_of(*_SOURCES),
         partition_count=whole(1, 7),
         metadata_options=_read_metadata_options,

@@ -3,13 +3,13 @@ names that are taken. Changes nothing."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CheckItem, CpiError, GroupMetadata, Needs
+from coterie.cpi.contract import CheckItem, GroupMetadata, Needs
 from coterie.cpi.drivers.azure.client import Client
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.objects import TYPES
 from coterie.cpi.drivers.azure.properties import SCALE_SETS
 from coterie.cpi.drivers.azure.server_groups import Groups
-from coterie.cpi.kit.check_items import quota_item, requirement_items, run_check, standard_items
+from coterie.cpi.kit.check_items import credentials_item, need_items, quota_item, requirement_items, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass, replace
 
@@ -32,17 +32,14 @@ class Checks:
     machines: Machines
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        try:
-            group = self.client.ask("read the resource group", self.client.group_id())
-        except CpiError as error:
-            if error.retryable:
-                raise
-            return [CheckItem("credentials", False, str(error), error.remedy)]
+        first = credentials_item(self._resource_group)
+        if not first.ok:
+            return [first]
         return [
-            CheckItem("credentials", True, f"resource group {group['name']} in {self.client.settings.location}"),
+            first,
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs)),
-            *standard_items(needs, self.client.settings.policies, TYPES, self.groups.server),
+            *need_items(needs, self.client.settings.policies, TYPES, self.groups.server),
             *requirement_items(needs, self._require_possible),
         ]
 
@@ -50,6 +47,10 @@ class Checks:
         """Ids of subscriptions are never given again."""
         row = self.client.ask("read the resource group", self.client.group_id())
         return f"{row['id'].lower()} in {self.client.settings.location}"
+
+    def _resource_group(self) -> str:
+        row = self.client.ask("read the resource group", self.client.group_id())
+        return f"resource group {row['name']} in {self.client.settings.location}"
 
     def _azs(self, needs: Needs) -> CheckItem:
         """Zones by their numbers; what is no number are VMs of the region."""

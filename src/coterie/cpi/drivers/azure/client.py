@@ -12,14 +12,14 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi import contract
-from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Runtime, Throttled, Unavailable
+from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.azure.login import CLOUDS, Login
 from coterie.cpi.drivers.azure.properties import Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal, is_passing, rest_after
 from coterie.cpi.kit.create_once import remove_half_made
 from coterie.cpi.kit.http import Answer, Http, ask_patiently
 from coterie.cpi.kit.http_calls import HttpCalls, json_request
+from coterie.cpi.kit.permit import Permit
 from coterie.cpi.kit.waits import Waits
 
 Row = dict[str, Any]
@@ -132,15 +132,15 @@ def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:
 class Client:
     """Usable from any number of threads. Names are those of resources in the configured resource group."""
 
-    def __init__(self, settings: Settings, limit: CallLimit, runtime: Runtime) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = runtime.director_uuid
-        self.limit = limit
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self.http = Http(settings.http_options())
         self.endpoint = settings.endpoint or CLOUDS[settings.environment][1]
         self.waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
-        login = Login(settings, runtime.credential_sources)
-        self.calls = HttpCalls(self.http, limit, runtime.require_lease, login.token, "Azure", _REACH)
+        login = Login(settings, permit.credential_sources)
+        self.calls = HttpCalls(self.http, permit, login.token, "Azure", _REACH)
 
     # -- ids --
 

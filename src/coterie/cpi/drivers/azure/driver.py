@@ -16,12 +16,12 @@ from coterie.cpi.drivers.azure.properties import CLOUD, DISK, NETWORK, SCALE_SET
 from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
 from coterie.cpi.drivers.azure.server_groups import Groups, domains, group_limits
 from coterie.cpi.drivers.azure.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi, NoNetworks
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 
 _FORMATS = ("azure-vhd", "azure-light")
@@ -37,8 +37,7 @@ class AzureCpi(ComposedCpi):
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         settings = read_settings(properties)
-        limit = call_limit(cloud, settings.max_parallel_calls, runtime.director_uuid)
-        self.client = client = Client(settings, limit, runtime)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         parts = Parts(runtime.parts)
         writer = SingleWriter(self, "azure", runtime.coordinator, settings.settle_s, Refusal, translate)
         machines = Machines(client)

@@ -56,7 +56,7 @@ class Objects:
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in TYPES}
-        return ObjectTable(self._client.director_uuid, kinds, self._client.limit, self._client.settings.keep)
+        return ObjectTable(self._client.director_uuid, kinds, self._client.permit.limit, self._client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[CloudObject]:
         return ObjectKind(

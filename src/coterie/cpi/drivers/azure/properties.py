@@ -10,7 +10,7 @@ from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.readers import mapping, one_of, readers_of, size, whole
-from coterie.cpi.kit.settings import HTTP_READERS, HttpSettings
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass, field
 
 SET_POLICIES = ("anti-affinity", "soft-anti-affinity")
@@ -158,7 +158,6 @@ def _check_cloud(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
 CLOUD = Form(
     readers_of(
         Settings,
-        **HTTP_READERS,
         environment=one_of("public", "usgov", "china"),
         authority=readers.url,
         default_subnet=_read_subnet,

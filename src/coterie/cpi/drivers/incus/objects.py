@@ -70,7 +70,7 @@ class Objects:
                 filtered=False,
             ),
         }
-        return ObjectTable(client.director_uuid, kinds, client.limit, client.settings.keep)
+        return ObjectTable(client.director_uuid, kinds, client.permit.limit, client.settings.keep)
 
     def _kind(
         self,
