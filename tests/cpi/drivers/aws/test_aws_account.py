@@ -122,6 +122,32 @@ def test_a_cloud_that_ignores_filters_deletes_nothing_of_others(
     bed.operator.delete("vm", plain)
 
 
+def test_a_cloud_that_ignores_filters_changes_no_vm_of_others(
+    bed: AwsBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security groups are exchanged on the members of the group only."""
+    group = lab.group(security_groups=[SecurityGroup("first")])
+    lab.vm(group=group)
+    other = Mark("5eed5eed-0000-4000-8000-000000000000", Ids().intent())
+    theirs = bed.open(other.director)
+    stranger = theirs.create_vm(**lab.vm_arguments(mark=other)).cid
+    changed: list[str] = []
+    monkeypatch.setattr(fronts, "select", lambda kind, found, filters: list(found))
+    run = Front.run
+
+    def watch(front: Front, action: str, given: dict[str, Any]) -> Any:
+        if action == "ModifyNetworkInterfaceAttribute":
+            changed.append(given["NetworkInterfaceId"])
+        return run(front, action, given)
+
+    monkeypatch.setattr(Front, "run", watch)
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[SecurityGroup("second")]))
+    members = lab.cpi.inspect_server_group(group).members
+    monkeypatch.undo()
+    assert len(changed) == len(members) == 1
+    theirs.delete_vm(stranger)
+
+
 def test_a_survey_costs_calls_by_pages_and_not_by_objects(bed: AwsBed, lab: Lab) -> None:
     kinds: tuple[Kind, ...] = ("vm", "disk", "image", "server_group", "security_group")
 

@@ -213,7 +213,8 @@ class PlacementGroups:
         return [row for row in rows if (row.get("Placement") or {}).get("GroupName") == name]
 
     def _tagged_rows(self, cid: str) -> list[Row]:
-        return list_instances(self.client, tag__coterie_group=cid)
+        rows = list_instances(self.client, tag__coterie_group=cid)
+        return [row for row in rows if ec2.tags_of(row).get(GROUP) == cid]
 
     def _member(self, row: Row) -> GroupMember:
         """Only a dedicated host is shown; a partition is, and partitions of different zones are different ones."""
