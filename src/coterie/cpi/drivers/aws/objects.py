@@ -130,9 +130,8 @@ class Objects:
         as users of their image, though its end does not hurt them."""
         found: dict[str, dict[str, None]] = {one: {} for one in ids}
         if kind == "security_group" and ids:
-            for record in self.groups.records.newest().values():
-                for one in found.keys() & set(record.security_groups):
-                    found[one][record.cid] = None
+            holders = self.groups.records.holders()
+            found = {one: dict.fromkeys(holders.get(one, ())) for one in ids}
         for listed, word, named in _USES.get(kind, ()):
             for start in range(0, len(ids), _VALUES):
                 for row in ec2.list_rows(self.client, listed, **{word: ids[start : start + _VALUES]}):

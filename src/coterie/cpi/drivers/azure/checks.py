@@ -40,7 +40,7 @@ class Checks:
             first,
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs)),
-            *need_items(needs, self.client.settings.policies, _KINDS, self.groups.of()),
+            *need_items(needs, self.client.settings.policies, _KINDS, self.groups.server),
             *self._group_items(needs),
         ]
 

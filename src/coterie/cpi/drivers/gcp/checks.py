@@ -66,7 +66,7 @@ class Checks:
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs)),
             *self._bucket_items(),
-            *need_items(needs, self.client.settings.policies, _KINDS, self.groups.of()),
+            *need_items(needs, self.client.settings.policies, _KINDS, self.groups.server),
             *self._rule_items(needs),
         ]
 
