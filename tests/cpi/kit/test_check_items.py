@@ -21,7 +21,7 @@ GROUP = {"name": "workers", "policy": "anti-affinity", "options": {"name": "thei
 
 
 class Rules:
-    """Of a cloud without the group to adopt, and with a security group of somebody else's."""
+    """Of a cloud without the group to adopt, and with a security group that is taken."""
 
     def inspect(self, cid: str) -> GroupView:
         return GroupView("missing", None)

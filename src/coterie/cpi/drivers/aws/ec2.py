@@ -55,7 +55,7 @@ LISTINGS: Mapping[Listed, _Listing] = {
 }
 
 
-# -- lists --
+# -- many rows --
 
 
 def list_page(
@@ -94,7 +94,7 @@ def list_marked(client: Client, kind: Kind, mark: Mark) -> list[Row]:
     return [row for row in list_rows(client, kind, tag__coterie_intent=mark.intent) if mark_of(row) == mark]
 
 
-# -- single rows --
+# -- one row --
 
 
 def look(client: Client, kind: Listed, cid: str) -> Row | None:
@@ -124,8 +124,11 @@ def is_gone(row: Row) -> bool:
     return (state["Name"] if isinstance(state, Mapping) else state) in _GOING
 
 
+# -- what was just created --
+
+
 def create_named(
-    client: Client, what: str, create: Callable[[], object], duplicate: str, find: Callable[[], T | None]
+    client: Client, what: str, create: Callable[[], object], duplicate: str, read_back: Callable[[], T | None]
 ) -> tuple[T, bool]:
     """What has this name now, and whether this call created it. The name makes it once: a second call is refused by the
     code `duplicate`, and finds the first one's. Others take what is not visible yet for gone, so that is waited for."""
@@ -137,7 +140,7 @@ def create_named(
             raise
         is_new = False
     try:
-        return wait_until_visible(client, what, find), is_new
+        return wait_until_visible(client, what, read_back), is_new
     except CpiError as error:
         if not is_new:
             raise
@@ -145,8 +148,8 @@ def create_named(
         raise OutcomeUnknown(f"{what} was created, and cannot be read", why=str(error), remedy=remedy) from error
 
 
-def wait_until_visible(client: Client, what: str, find: Callable[[], T | None]) -> T:
-    return client.waits.until(f"{what} being visible", find, client.settings.settle_s)
+def wait_until_visible(client: Client, what: str, read_back: Callable[[], T | None]) -> T:
+    return client.waits.until(f"{what} being visible", read_back, client.settings.settle_s)
 
 
 def wait_for_new(client: Client, kind: Kind, cid: str, ready: Sequence[str], remove: Callable[[str], None]) -> None:
@@ -202,7 +205,7 @@ def mark_of(row: Row) -> Mark | None:
 
 
 def own_mark(client: Client, row: Row) -> Mark | None:
-    """None on what another Director created, or nobody."""
+    """None on what bears no mark, or that of another Director."""
     mark = mark_of(row)
     return mark if mark and mark.director == client.director_uuid else None
 
