@@ -21,7 +21,7 @@ from coterie.cpi.drivers.aws import ec2
 from coterie.cpi.drivers.aws.client import Client, Refusal, Row, look_before_failing, require_first
 from coterie.cpi.drivers.aws.disks import volume_body
 from coterie.cpi.drivers.aws.machines import Machines, ended
-from coterie.cpi.drivers.aws.networks import Addresses, require_subnet
+from coterie.cpi.drivers.aws.networks import associate_address, require_address, require_leaving, require_subnet
 from coterie.cpi.drivers.aws.properties import HOST_POLICY, NETWORK, VmSpec, VolumeSpec, read_vm_spec
 from coterie.cpi.drivers.aws.server_groups import Groups
 from coterie.cpi.kit.agent_settings import AgentSettings
@@ -56,7 +56,6 @@ class VmFactory:
     client: Client
     groups: Groups
     machines: Machines
-    addresses: Addresses
 
     def create(self, call: CreateVmCall) -> VmCreated:
         args = call.read(read_vm_spec, NETWORK)
@@ -86,7 +85,7 @@ class _Creation:
         nics = group_by_nic(args.nics, self._subnet_of, "subnet")
         zone = self._zone([require_subnet(parts.client, subnet) for subnet, _ in nics])
         for vip in args.vips:
-            parts.addresses.require(str(vip.ip))
+            require_address(parts.client, str(vip.ip))
         return self._request(membership, image, nics, zone)
 
     def prepare(self, request: Json, undo: Undo) -> None:
@@ -110,7 +109,7 @@ class _Creation:
 
     def finish(self, row: Row, undo: Undo) -> Row:
         for vip in self._args.vips:
-            self._parts.addresses.associate(str(vip.ip), row)
+            associate_address(self._parts.client, str(vip.ip), row)
         return row
 
     def _run(self, request: Json) -> Row | None:
@@ -123,7 +122,7 @@ class _Creation:
             if error.is_one("InvalidIPAddress.InUse"):
                 nics = request["NetworkInterfaces"]
                 ips = [one["PrivateIpAddress"] for nic in nics for one in nic.get("PrivateIpAddresses") or ()]
-                self._parts.addresses.require_leaving([nic["SubnetId"] for nic in nics], ips)
+                require_leaving(self._parts.client, [nic["SubnetId"] for nic in nics], ips)
                 return None
             if error.is_one("InvalidPlacementGroup.Unknown"):
                 raise group_missing(str((self._args.env.get("bosh") or {}).get("server_group_cid"))) from error

@@ -11,7 +11,7 @@ from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.create_vm import VmFactory
 from coterie.cpi.drivers.aws.disks import Disks
 from coterie.cpi.drivers.aws.machines import Machines
-from coterie.cpi.drivers.aws.networks import Addresses, Subnets
+from coterie.cpi.drivers.aws.networks import Subnets
 from coterie.cpi.drivers.aws.objects import Objects
 from coterie.cpi.drivers.aws.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings
 from coterie.cpi.drivers.aws.server_groups import DOMAINS, GROUPS_PER_REGION, LIMITS, Groups
@@ -50,7 +50,7 @@ class AwsCpi(ComposedCpi):
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
             checks=Checks(client, groups),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, groups, machines, Addresses(client)),
+            vm_factory=VmFactory(client, groups, machines),
             machines=machines,
             disks=disks,
             networks=subnets,

@@ -32,46 +32,44 @@ def vpc_of(client: Client) -> str:
     raise CpiError("which VPC is meant is not known", remedy="set properties.default_subnet")
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    client: Client
+def require_address(client: Client, ip: str) -> Row:
+    found = ec2.look(client, "address", ip)
+    if found is None:
+        raise CpiError(f"there is no elastic address {ip}", remedy="allocate it in this account and region first")
+    return found
 
-    def require(self, ip: str) -> Row:
-        found = ec2.look(self.client, "address", ip)
-        if found is None:
-            raise CpiError(f"there is no elastic address {ip}", remedy="allocate it in this account and region first")
-        return found
 
-    def associate(self, ip: str, row: Row) -> None:
-        """With the first interface. One that another instance has is not taken away from it."""
-        found = self.require(ip)
-        if found.get("InstanceId") == row["InstanceId"]:
-            return
-        nic = min(row["NetworkInterfaces"], key=lambda one: one["Attachment"]["DeviceIndex"])
-        try:
-            self.client.change(
-                f"associate {ip}",
-                "associate_address",
-                AllocationId=found["AllocationId"],
-                NetworkInterfaceId=nic["NetworkInterfaceId"],
-                AllowReassociation=False,
+def associate_address(client: Client, ip: str, row: Row) -> None:
+    """With the first interface. One that another instance has is not taken away from it."""
+    found = require_address(client, ip)
+    if found.get("InstanceId") == row["InstanceId"]:
+        return
+    nic = min(row["NetworkInterfaces"], key=lambda one: one["Attachment"]["DeviceIndex"])
+    try:
+        client.change(
+            f"associate {ip}",
+            "associate_address",
+            AllocationId=found["AllocationId"],
+            NetworkInterfaceId=nic["NetworkInterfaceId"],
+            AllowReassociation=False,
+        )
+    except OutcomeUnknown:
+        if require_address(client, ip).get("InstanceId") != row["InstanceId"]:
+            raise
+
+
+def require_leaving(client: Client, subnets: Sequence[str], ips: Sequence[str]) -> None:
+    """Raise where one of these addresses is held by what will not go by itself."""
+    held_by = {"subnet_id": subnets, "addresses.private-ip-address": ips}
+    for nic in ec2.list_rows(client, "interface", **held_by):
+        instance = (nic.get("Attachment") or {}).get("InstanceId")
+        row = ec2.look(client, "vm", str(instance)) if instance else None
+        if row is None or not ec2.is_gone(row):
+            held = sorted({str(one["PrivateIpAddress"]) for one in nic["PrivateIpAddresses"]} & set(ips))
+            raise InvalidCall(
+                f"address {', '.join(held)} is held by {instance or nic['NetworkInterfaceId']}",
+                remedy="use another address, or delete what holds it",
             )
-        except OutcomeUnknown:
-            if self.require(ip).get("InstanceId") != row["InstanceId"]:
-                raise
-
-    def require_leaving(self, subnets: Sequence[str], ips: Sequence[str]) -> None:
-        """Raise where one of these addresses is held by what will not go by itself."""
-        held_by = {"subnet_id": subnets, "addresses.private-ip-address": ips}
-        for nic in ec2.list_rows(self.client, "interface", **held_by):
-            instance = (nic.get("Attachment") or {}).get("InstanceId")
-            row = ec2.look(self.client, "vm", str(instance)) if instance else None
-            if row is None or not ec2.is_gone(row):
-                held = sorted({str(one["PrivateIpAddress"]) for one in nic["PrivateIpAddresses"]} & set(ips))
-                raise InvalidCall(
-                    f"address {', '.join(held)} is held by {instance or nic['NetworkInterfaceId']}",
-                    remedy="use another address, or delete what holds it",
-                )
 
 
 @dataclass(frozen=True, slots=True)
