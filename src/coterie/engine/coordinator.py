@@ -13,11 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown, Unavailable
+from coterie.errors import LeaseLost
+from coterie.ledger.errors import is_outage
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import domains
 
 log = logging.getLogger(__name__)
 
+Numbered = tuple[int, dict[str, Any]]  # a change, or its outcome, and the number of the change
 _HOLDS = 5  # how often the lease is renewed at a slow database
 
 
@@ -92,17 +95,58 @@ class LedgerCoordinator:
         if epoch is None:
             return False
         self._applying.epoch = epoch
-        outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
-        numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
+        numbered = self._apply(cpi, domain, batch) if batch else []
         with self._ledger.write_silently() as tx:
             if not domains.acknowledge(tx, domain, self._holder, epoch, numbered):
                 log.warning("lost the domain %s while writing it; its next holder reconciles", domain)
                 return False
         return bool(batch)
 
+    def _apply(self, cpi: Cpi, domain: str, batch: list[Numbered]) -> list[Numbered]:
+        """The outcomes of the changes. One that breaks the driver must not fail those that came with it: then each is
+        applied alone, and what the lease has no time for waits for the next turn."""
+        try:
+            return _apply_together(cpi, domain, batch)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            if is_outage(error):
+                raise
+            log.exception("changes in %s broke the driver", domain)
+            if len(batch) == 1:
+                return [(batch[0][0], _broken(domain, error))]
+        return self._apply_each(cpi, domain, batch)
 
-def _apply(cpi: Cpi, domain: str, changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _apply_each(self, cpi: Cpi, domain: str, batch: list[Numbered]) -> list[Numbered]:
+        enough = time.monotonic() + self._lease_s / 2
+        outcomes = self._apply(cpi, domain, batch[:1])
+        for one in batch[1:]:
+            if time.monotonic() >= enough:
+                break
+            try:
+                self.hold(domain)
+            except Unavailable:
+                break  # it does not say that nothing was done; the next holder reads what was
+            outcomes += self._apply(cpi, domain, [one])
+        return outcomes
+
+
+def _apply_together(cpi: Cpi, domain: str, batch: list[Numbered]) -> list[Numbered]:
+    changes = [body for _, body in batch]
     try:
-        return cpi.apply(domain, changes)
+        outcomes = cpi.apply(domain, changes)
     except CpiError as error:
-        return [{"ok": False, "error": error.facts()} for _ in changes]
+        outcomes = [{"ok": False, "error": error.facts()} for _ in changes]
+    return [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
+
+
+def _broken(domain: str, error: Exception) -> dict[str, Any]:
+    """Without the message of the error, which may hold anything. A repeat would break in the same way."""
+    unknown = OutcomeUnknown(
+        f"the driver broke while it applied a change in {domain}",
+        why=f"unexpected {type(error).__name__}",
+        remedy="this is a defect of Coterie or of the driver: see the log of the conductors, and report it with "
+        "`coterie doctor`; what was made is found by its mark",
+        retryable=False,
+    )
+    return {"ok": False, "error": unknown.facts()}
