@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown, Unavailable
@@ -20,7 +21,7 @@ from coterie.ledger.work import domains
 
 log = logging.getLogger(__name__)
 
-Numbered = tuple[int, dict[str, Any]]  # a change, or its outcome, and the number of the change
+Numbered = tuple[int, dict[str, Any]]  # the number of a change, and its outcome
 _HOLDS = 5  # how often the lease is renewed at a slow database
 
 
@@ -91,10 +92,12 @@ class LedgerCoordinator:
         """Take the lease if it is free, and apply everything that waits. True if something was applied."""
         with self._ledger.write_silently() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s, cpi.cloud)
-            batch = domains.waiting(tx, domain, self._patience_s, cpi.cloud) if epoch is not None else []
+            rows = domains.waiting(tx, domain, self._patience_s, cpi.cloud) if epoch is not None else []
+            read_at = time.monotonic()
         if epoch is None:
             return False
         self._applying.epoch = epoch
+        batch = [_Waiting(number, body, read_at - age) for number, body, age in rows]
         numbered = self._apply(cpi, domain, batch) if batch else []
         with self._ledger.write_silently() as tx:
             if not domains.acknowledge(tx, domain, self._holder, epoch, numbered):
@@ -102,7 +105,7 @@ class LedgerCoordinator:
                 return False
         return bool(batch)
 
-    def _apply(self, cpi: Cpi, domain: str, batch: list[Numbered]) -> list[Numbered]:
+    def _apply(self, cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
         """The outcomes of the changes. One that breaks the driver must not fail those that came with it: then each is
         applied alone, and what the lease has no time for waits for the next turn."""
         try:
@@ -114,10 +117,10 @@ class LedgerCoordinator:
                 raise
             log.exception("changes in %s broke the driver", domain)
             if len(batch) == 1:
-                return [(batch[0][0], _broken(domain, error))]
+                return [(batch[0].number, _broken(domain, error))]
         return self._apply_each(cpi, domain, batch)
 
-    def _apply_each(self, cpi: Cpi, domain: str, batch: list[Numbered]) -> list[Numbered]:
+    def _apply_each(self, cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
         enough = time.monotonic() + self._lease_s / 2
         outcomes = self._apply(cpi, domain, batch[:1])
         for one in batch[1:]:
@@ -131,13 +134,23 @@ class LedgerCoordinator:
         return outcomes
 
 
-def _apply_together(cpi: Cpi, domain: str, batch: list[Numbered]) -> list[Numbered]:
-    changes = [body for _, body in batch]
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A change. `since`: when it was submitted, by this machine's monotonic clock."""
+
+    number: int
+    body: dict[str, Any]
+    since: float
+
+
+def _apply_together(cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
+    now = time.monotonic()
+    changes = [{**one.body, "waited_s": now - one.since} for one in batch]
     try:
         outcomes = cpi.apply(domain, changes)
     except CpiError as error:
         outcomes = [{"ok": False, "error": error.facts()} for _ in changes]
-    return [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
+    return [(one.number, outcome) for one, outcome in zip(batch, outcomes, strict=True)]
 
 
 def _broken(domain: str, error: Exception) -> dict[str, Any]:
