@@ -157,7 +157,7 @@ def _broken(domain: str, error: Exception) -> dict[str, Any]:
     """Without the message of the error, which may hold anything. A repeat would break in the same way."""
     unknown = OutcomeUnknown(
         f"the driver broke while it applied a change in {domain}",
-        why=f"unexpected {type(error).__name__}",
+        why=f"unexpected {type(error).__name__}" + (f": {error.strerror}" if isinstance(error, OSError) else ""),
         remedy="this is a defect of Coterie or of the driver: see the log of the conductors, and report it with "
         "`coterie doctor`; what was made is found by its mark",
         retryable=False,
