@@ -60,7 +60,8 @@ class Disks:
         found = self.find(mark)
         if found:
             return Created(cid_of(found), False)
-        places = self.members.places(0, 0, change["group"], [change["member"]] if change["member"] else [])
+        pins = [change["member"]] if change["member"] else []
+        places = self.members.places(0, 0, change["group"], pins, change["type"])
         member = choose(None, places, ())
         hold()
         config = {"size": f"{change['size']}MiB", **mark_config(mark)}
@@ -356,7 +357,7 @@ def _require_type(row: Row, type_: str) -> None:
 
 
 def _device_name(row: Row) -> str:
-    """Incus makes the disk's serial in a virtual machine from it, which has room for 14 characters."""
+    """Short: Incus makes the disk's serial in a virtual machine from it, and hashes what is too long for one."""
     return f"d-{hashlib.sha256(str(row['name']).encode()).hexdigest()[:12]}"
 
 

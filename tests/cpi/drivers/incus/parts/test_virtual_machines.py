@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cpi.drivers.incus.parts.fake_server import Server, cloud, create, mark
+from tests.cpi.drivers.incus.parts.fake_server import IMAGE, Server, cloud, create, mark
 
 from coterie.cpi.contract import CpiError, InvalidCall, NoPlacement
 
@@ -32,6 +32,27 @@ def test_no_member_that_runs_them_is_refused_with_the_reason_and_by_the_plan(mon
     items = {item.what: item for item in cloud(monkeypatch, server, default_type="virtual-machine").check()}
     assert not items["virtual machines"].ok and "QEMU" in items["virtual machines"].remedy
     assert "virtual machines" not in {item.what for item in cloud(monkeypatch, server).check()}
+
+
+def test_it_has_no_more_cpus_than_its_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU refuses more; containers share them."""
+    server = Server(inc1="lxc | qemu")
+    with pytest.raises(NoPlacement, match="inc1: it has 4 CPUs to share"):
+        create(cloud(monkeypatch, server), cpu=5)
+    assert server.sent == []
+    server.images[IMAGE] = "container"
+    create(cloud(monkeypatch, server), cpu=5, type="container")
+
+
+def test_a_disk_for_one_is_made_on_a_member_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(inc1="lxc", inc2="lxc | qemu")
+    cpi = cloud(monkeypatch, server, default_type="virtual-machine")
+    cpi.create_disk(64, {}, mark=mark())
+    assert server.sent[-1]["target"] == "inc2"
+    cpi.create_disk(64, {"type": "container"}, mark=mark())
+    assert server.sent[-1]["target"] == "inc1"
+    with pytest.raises(NoPlacement, match="inc1: it runs no virtual machines"):
+        cloud(monkeypatch, Server(inc1="lxc"), default_type="virtual-machine").create_disk(64, {}, mark=mark())
 
 
 def test_an_image_of_the_other_type_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
