@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.peers.incus.cluster import MEMBERS, Cluster
-from tests.peers.incus.packages import install, missing
+from tests.peers.incus.packages import install, missing, runs_machines
 
 _MACHINES = "with what virtual machines need"
 
@@ -42,6 +42,8 @@ def main() -> None:
         play(cluster)
     elif words.verb == "needs":
         print(missing() or "nothing is missing")
+        if not runs_machines():
+            print("for virtual machines: python3 -m tests.peers.incus install")
     elif words.verb == "install":
         install(machines=True)
     elif words.verb == "up":
