@@ -42,6 +42,12 @@ def test_a_type_without_a_reader_is_a_mistake_of_the_driver() -> None:
         readers_of(Spec)
 
 
+def test_a_driver_has_readers_of_types_of_its_own() -> None:
+    form = Form(readers_of(Spec, {"int": whole(1, 9), "str": whole(1)}, name=whole(5)))
+    assert form.read({"name": 5, "zone": 1, "count": 9}, "properties") == {"name": 5, "zone": 1, "count": 9}
+    assert [one.key for one in form.mistakes({"name": 4, "zone": "a", "count": 10})] == ["name", "zone", "count"]
+
+
 @dataclass(frozen=True)
 class Part:
     size: int

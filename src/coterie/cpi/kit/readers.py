@@ -120,11 +120,12 @@ def nested(form: Form, make: Callable[..., T]) -> Reader:
     return read
 
 
-def readers_of(spec: type, **special: Reader) -> dict[str, Reader]:
+def readers_of(spec: type, by_type: Mapping[str, Reader] | None = None, /, **special: Reader) -> dict[str, Reader]:
     """A reader for each field of a dataclass: the `special` one of its name, that of a property which every cloud has,
-    or by the field's type. The annotations must be texts, as `from __future__ import annotations` makes them."""
-    known = {**_BY_NAME, **special}
-    return {one.name: known.get(one.name) or _BY_TYPE[str(one.type).removesuffix(" | None")] for one in fields(spec)}
+    or by the field's type. `by_type`: those of further types. The annotations must be texts, as `from __future__ import
+    annotations` makes them."""
+    by_name, types = {**_BY_NAME, **special}, {**_BY_TYPE, **(by_type or {})}
+    return {one.name: by_name.get(one.name) or types[str(one.type).removesuffix(" | None")] for one in fields(spec)}
 
 
 _BY_NAME: Mapping[str, Reader] = {

@@ -6,7 +6,6 @@ A repeat must be the same request, so everything in it comes from the arguments,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from coterie.cpi.drivers.aws.machines import Machines, ended
 from coterie.cpi.drivers.aws.networks import associate_address, require_address, require_leaving, require_subnet
 from coterie.cpi.drivers.aws.properties import HOST_POLICY, NETWORK, VmSpec, VolumeSpec, read_vm_spec
 from coterie.cpi.drivers.aws.server_groups import Groups
-from coterie.cpi.kit.agent_settings import AgentSettings
+from coterie.cpi.kit.agent_settings import dhcp_settings
 from coterie.cpi.kit.create_vm import (
     CreateVmArgs,
     CreateVmCall,
@@ -267,23 +266,9 @@ class _Creation:
 
 
 def _user_data(args: Args, agent: Mapping[str, Any]) -> str:
-    """Settings that are too long are refused before anything boots. Sorted, so that a repeat is the same text."""
-    settings = AgentSettings(
-        agent_id=args.agent_id,
-        vm_name=args.mark.name(),
-        networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
-        requested_networks=args.networks,
-        disks={"system": "/dev/xvda", "ephemeral": _EPHEMERAL if args.spec.ephemeral_disk else None},
-        env=args.env,
-        keys=[args.spec.public_key] if args.spec.public_key else [],
-        cloud=agent,
-    )
-    text = json.dumps(settings.document(), separators=(",", ":"), sort_keys=True)
-    if len(text.encode()) > _USERDATA_LIMIT:
-        raise InvalidCall(
-            f"the agent's settings have {len(text.encode())} bytes, EC2 takes {_USERDATA_LIMIT}", remedy="shorten env"
-        )
-    return text
+    disks = {"system": "/dev/xvda", "ephemeral": _EPHEMERAL if args.spec.ephemeral_disk else None}
+    keys = [args.spec.public_key] if args.spec.public_key else []
+    return dhcp_settings(args, disks, agent, most=_USERDATA_LIMIT, cloud="EC2", keys=keys).decode()
 
 
 def _metadata_options(given: Mapping[str, Any]) -> Json:

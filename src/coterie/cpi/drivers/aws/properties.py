@@ -9,6 +9,7 @@ from typing import Any
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import nested, readers_of, size, text, whole
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass, field
 
 GROUP_POLICIES = ("anti-affinity", "soft-anti-affinity")
@@ -18,7 +19,7 @@ _SOURCES = ("static", "environment", "instance")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(HttpSettings):
     """Every property by its name; docs/aws.md says what each is for."""
 
     region: str = ""
@@ -29,9 +30,6 @@ class Settings:
     credentials_source: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
-    endpoint: str | None = None
-    ca_cert: str | None = None
-    proxy_url: str | None = field(default=None, repr=False)
     default_availability_zone: str | None = None
     default_subnet: str | None = None
     default_security_groups: tuple[str, ...] = ()
@@ -42,16 +40,8 @@ class Settings:
     metadata_options: Mapping[str, Any] = field(default_factory=dict)
     partition_count: int = 7
     policies: frozenset[str] = frozenset(GROUP_POLICIES)
-    connect_timeout: float = 10.0
-    request_timeout: float = 60.0
-    retries: int = 5
-    state_timeout: float = 900.0
-    poll_s: float = 2.0
     settle_s: float = 300.0
     page_size: int = 1000
-    max_parallel_calls: int = 16
-    keep: tuple[str, ...] = ()
-    agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,9 +69,7 @@ class Groups:
         self.server.delete(cid)
 
     def inspect(self, cid: str) -> GroupView:
-        """A dedicated host is the only host that its members may be on."""
-        view = self.server.inspect(cid)
-        return replace(view, hosts=(_wanted(cid),)) if view.policy == HOST_POLICY else view
+        return self.server.inspect(cid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +286,10 @@ def no_host_error() -> InvalidCall:
 
 
 def _existing_host(row: Row) -> ExistingGroup:
-    name = ec2.tags_of(row).get("Name") or str(row["HostId"])
+    """A dedicated host is the only host that its members may be on."""
+    host = str(row["HostId"])
     members = tuple(str(one["InstanceId"]) for one in row.get("Instances") or ())
-    return ExistingGroup(str(row["HostId"]), name, HOST_POLICY, members, False, row)
+    return ExistingGroup(host, ec2.tags_of(row).get("Name") or host, HOST_POLICY, members, False, row, (host,))
 
 
 def _wanted(cid: str) -> str:

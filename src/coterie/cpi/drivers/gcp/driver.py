@@ -23,7 +23,6 @@ from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
-from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("google-rawdisk", "google-light")
 
@@ -37,26 +36,25 @@ class GcpCpi(ComposedCpi):
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         settings = read_settings(properties)
         self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
-        parts, waits = Parts(runtime.parts), Waits(settings.state_timeout, settings.poll_s)
-        machines = Machines(client, waits)
+        parts, machines = Parts(runtime.parts), Machines(client)
         firewalls = Firewalls(client, parts, machines)
         groups = Groups(client, machines, firewalls, parts)
         disks = Disks(client, machines)
         stemcells = Stemcells(client)
         networks = Subnetworks(client)
-        objects = Objects(client, groups, machines, disks, stemcells, networks).table()
+        objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
             cloud,
             properties,
             runtime,
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
-            checks=Checks(client, groups, machines, stemcells, networks),
+            checks=Checks(client, groups, machines, stemcells),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, groups, machines, stemcells, networks, waits),
+            vm_factory=VmFactory(client, groups, machines, stemcells, networks),
             machines=machines,
             disks=disks,
             networks=networks,
-            groups=groups,
+            groups=groups.server,
             objects=objects,
         )
 
