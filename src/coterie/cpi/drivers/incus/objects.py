@@ -53,7 +53,7 @@ class Objects:
                 partial(client.rows, "list profiles", "/profiles"),
                 groups.profiles.read,
                 lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
-                lambda cid, _: groups.server.delete(cid),
+                lambda cid, _: groups.delete(cid),
             ),
             "security_group": self._kind(
                 lambda wanted: self._add_holders(client.rows("list network ACLs", "/network-acls", wanted)),
