@@ -7,7 +7,7 @@ import pytest
 from coterie.cpi.contract import Form, InvalidCall
 from coterie.cpi.kit.http import HttpOptions
 from coterie.cpi.kit.readers import readers_of
-from coterie.cpi.kit.settings import HTTP_READERS, HttpSettings
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass
 
 
@@ -17,7 +17,7 @@ class Settings(HttpSettings):
     request_timeout: float = 130.0
 
 
-FORM = Form(readers_of(Settings, **HTTP_READERS))
+FORM = Form(readers_of(Settings))
 
 
 def test_a_driver_adds_fields_and_has_its_own_defaults() -> None:

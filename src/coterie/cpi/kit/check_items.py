@@ -105,7 +105,7 @@ def group_items(
     """
     for group in needs.groups:
         name, cid = group.get("name"), group.get("cid")
-        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": name, **group})
+        metadata = _metadata(group)
         named = metadata.options.get("name") or metadata.options.get("adopt")
         if not named or (cid and _matches(inspect(cid), metadata)):
             continue
@@ -119,12 +119,24 @@ def group_items(
             )
 
 
+def requirement_items(needs: Needs, require: Callable[[GroupMetadata], object]) -> Iterator[CheckItem]:
+    """Server groups that this cloud cannot have as they are requested. `require`: raises then."""
+    for group in needs.groups:
+        try:
+            require(_metadata(group))
+        except _FINDINGS as error:
+            if error.retryable:
+                raise
+            field = _field(error, "placement.policy")
+            yield CheckItem(f"server group {group['name']}", False, f"{field}: {error}", error.remedy)
+
+
 def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetadata], object]) -> Iterator[CheckItem]:
     """Security groups by a name that is taken, or with rules that the cloud cannot have, refused beforehand as
     `create_server_group` would. `require`: raises then; it gets the CID of the server group, if there is one, and what
     the server group shall be."""
     for group in needs.groups:
-        metadata = GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": group["name"], **group})
+        metadata = _metadata(group)
         for one in metadata.security_groups:
             try:
                 require(group.get("cid"), replace(metadata, security_groups=(one,)))
@@ -133,6 +145,10 @@ def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetad
                     raise
                 field = _field(error, "security_groups")
                 yield CheckItem(f"security group {one.name}", False, f"{field}: {error}", error.remedy)
+
+
+def _metadata(group: Mapping[str, Any]) -> GroupMetadata:
+    return GroupMetadata.of_wire({"director": {}, "deployment": "", "instance_group": group.get("name"), **group})
 
 
 def _matches(view: GroupView, metadata: GroupMetadata) -> bool:

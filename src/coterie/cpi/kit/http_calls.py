@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, NotTaken, call_error
+from coterie.cpi.kit.permit import Permit
 from coterie.slotted import dataclass
 
 
@@ -30,8 +30,7 @@ class HttpCalls:
     without an answer. `is_throttled`: whether an answer slows down the calls of its class."""
 
     http: Http
-    limit: CallLimit
-    require_lease: Callable[[], None]
+    permit: Permit
     token: Callable[[str | None], str]
     cloud: str
     remedy: str
@@ -63,9 +62,7 @@ class HttpCalls:
         self, what: str, method: str, url: str, headers: Mapping[str, str], raw: bytes | None, pace: str, changes: bool
     ) -> Answer:
         try:
-            with self.limit.pace(pace) as call:
-                if changes:
-                    self.require_lease()
+            with self.permit.call(pace, changes=changes) as call:
                 answer = self.http.request(method, url, headers, raw)
                 if self.is_throttled(answer):
                     call.slow_down(answer.retry_after)

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract.forms import Reader
-from coterie.cpi.kit import readers
 from coterie.cpi.kit.http import HttpOptions
 from coterie.slotted import dataclass, field
-
-HTTP_READERS: Mapping[str, Reader] = {
-    "endpoint": readers.url,
-    "proxy_url": readers.proxy_url,
-    "retries": readers.whole(0, 100),
-    "max_parallel_calls": readers.whole(1, 1000),
-}
-"""For `readers_of`, beside those that follow from the types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,6 @@ class Login:
             ) from None
         try:
             found = self._credential(identity).get_token(self._scope)
-        except exceptions.ClientAuthenticationError as error:
-            raise AuthenticationFailed("Entra ID gives no token", why=_words(error), remedy=_REMEDY) from None
         except (exceptions.ServiceRequestError, exceptions.ServiceResponseError) as error:
             raise Unavailable("Entra ID cannot be reached", why=_words(error), remedy=_REMEDY) from None
         except (exceptions.AzureError, ValueError, OSError) as error:

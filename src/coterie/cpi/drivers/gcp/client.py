@@ -119,9 +119,7 @@ class Client:
         self.waits = Waits(settings.state_timeout, settings.poll_s)
         self.http = Http(settings.http_options())
         self._login = Login(settings, self.http, permit.credential_sources)
-        self.calls = HttpCalls(
-            self.http, permit.limit, permit.require_lease, self._login.token, "Google", _REACH, _is_throttled
-        )
+        self.calls = HttpCalls(self.http, permit, self._login.token, "Google", _REACH, _is_throttled)
 
     # -- paths --
 
