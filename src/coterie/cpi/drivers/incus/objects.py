@@ -30,7 +30,11 @@ from coterie.ids import director_prefix
 from coterie.slotted import dataclass, replace
 
 # Error: its member is silent, so that nothing is known of it
-_STATES: Mapping[str, str | None] = {"Running": "running", "Stopped": "stopped", "Frozen": "stopped", "Error": None}
+_STATES: Mapping[str, str | None] = {
+    **dict.fromkeys(("Running", "Ready"), "running"),
+    **dict.fromkeys(("Stopped", "Frozen"), "stopped"),
+    "Error": None,
+}
 _HOLDERS = "_holders"
 
 
