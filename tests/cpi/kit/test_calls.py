@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from coterie.cpi.contract import (
@@ -32,6 +34,9 @@ class HalfCpi(Cpi):
 
     def create_disk(self, size_mb: int, cloud_properties: Json, vm_cid: str | None = None, *, mark: Mark) -> str:
         raise cloud_properties["error"]
+
+    def apply(self, domain: str, changes: Sequence[Json]) -> list[Json]:
+        raise changes[0]["error"]
 
     def has_disk(self, disk_cid: str) -> bool:
         return self._look(disk_cid)
@@ -83,6 +88,13 @@ def test_a_creation_that_fails_here_may_have_begun_in_the_cloud(cpi: HalfCpi, er
     with pytest.raises(OutcomeUnknown, match="create_disk failed on this machine") as caught:
         cpi.create_disk(1, {"error": error}, None, mark=Mark("d", "0" * 26))
     assert str(error) in caught.value.why
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyError("unforeseen")])
+def test_what_fails_for_the_writer_of_a_domain_is_left_to_the_coordinator(cpi: HalfCpi, error: Exception) -> None:
+    """A change may create something under a mark: no error of the contract may say that nothing was done."""
+    with pytest.raises(type(error)):
+        cpi.apply("d", [{"error": error}])
 
 
 def test_what_is_not_of_the_contract_is_left_alone(cpi: HalfCpi) -> None:

@@ -68,27 +68,25 @@ def test_what_a_cloud_has_not_is_told_by_one_item_each() -> None:
     }
 
 
-def test_rules_of_a_driver_come_in_place_of_the_usual_ones() -> None:
-    items = need_items(Needs(groups=(GROUP,)), (), (), Rules(), refuse=lambda metadata: None)
-    assert items == []
-
-
-NAMED = Needs(groups=({"name": "web", "policy": "anti-affinity"}, {"name": "db", "policy": "affinity"}))
-
-
 def test_each_server_group_that_cannot_be_had_is_one_item() -> None:
     def require(metadata: GroupMetadata) -> None:
         if metadata.policy == "affinity":
             raise NotSupported("no host for all", remedy="use another", details={"field": "azs"})
 
-    (item,) = requirement_items(NAMED, require)
+    needs = Needs(groups=({"name": "web", "policy": "anti-affinity"}, {"name": "db", "policy": "affinity"}))
+    (item,) = requirement_items(needs, require)
     assert not item.ok
     assert (item.what, item.detail, item.remedy) == ("server group db", "azs: no host for all", "use another")
 
 
-def test_a_requirement_that_cannot_be_looked_at_is_no_finding() -> None:
+def test_a_requirement_that_could_not_be_read_is_no_finding() -> None:
     def require(metadata: GroupMetadata) -> None:
         raise Unavailable("away", remedy="repeat")
 
     with pytest.raises(Unavailable):
-        list(requirement_items(NAMED, require))
+        list(requirement_items(Needs(groups=(GROUP,)), require))
+
+
+def test_rules_of_a_driver_come_in_place_of_the_usual_ones() -> None:
+    items = need_items(Needs(groups=(GROUP,)), (), (), Rules(), refuse=lambda metadata: None)
+    assert items == []

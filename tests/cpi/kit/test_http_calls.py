@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -25,6 +24,7 @@ class Peer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.tokens: list[str] = []
         self.bodies: list[bytes] = []
+        self.paths: list[str] = []
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     @property
@@ -37,6 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
+        self.server.paths.append(self.path)
         self.server.tokens.append(self.headers["Authorization"])
         self.server.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         status = 401 if self.headers["Authorization"] == "Bearer 1" else 429 if self.path == "/busy" else 200
@@ -72,7 +73,7 @@ def peer() -> Iterator[Peer]:
 
 def calls(lease: list[str], first_token: int = 2) -> HttpCalls:
     http = Http(HttpOptions(connect_timeout=2.0, request_timeout=2.0))
-    permit = Permit("director", CallLimit(1), lambda: lease.append("looked"))
+    permit = Permit("director", CallLimit(2), lambda: lease.append("looked"))
     return HttpCalls(http, permit, Tokens(first_token).token, "The cloud", "look at the line")
 
 
@@ -101,16 +102,18 @@ def test_the_lease_is_looked_at_before_a_change_only(peer: Peer) -> None:
 def test_a_throttled_call_slows_down_its_class_and_no_other(peer: Peer) -> None:
     one = calls([])
     assert one.send("ask", "GET", f"{peer.url}/busy", {}, None, pace="lists", changes=False).status == 429
-    began = time.monotonic()
-    one.send("ask", "GET", peer.url, {}, None, pace="reads", changes=False)
-    assert time.monotonic() - began < 0.8
-    one.send("ask", "GET", peer.url, {}, None, pace="lists", changes=False)
-    assert time.monotonic() - began > 0.8
+    again = threading.Thread(
+        target=lambda: one.send("ask", "GET", f"{peer.url}/list", {}, None, pace="lists", changes=False)
+    )
+    again.start()
+    one.send("ask", "GET", f"{peer.url}/read", {}, None, pace="reads", changes=False)
+    again.join()
+    assert peer.paths == ["/busy", "/read", "/list"]
 
 
 def test_without_an_answer_a_question_is_unanswered_and_a_change_in_doubt(peer: Peer) -> None:
     peer.shutdown()  # its port still takes connections, and nothing answers
-    one = replace(calls([]), http=Http(HttpOptions(request_timeout=0.2)), remedy="look")
+    one = replace(calls([]), http=Http(HttpOptions(request_timeout=0.2)))
     with pytest.raises(Unavailable):
         one.send("ask", "GET", peer.url, {}, None, pace="reads", changes=False)
     with pytest.raises(OutcomeUnknown):
@@ -118,4 +121,4 @@ def test_without_an_answer_a_question_is_unanswered_and_a_change_in_doubt(peer: 
     peer.server_close()
     with pytest.raises(Unavailable, match="The cloud") as caught:
         one.send("make it", "POST", peer.url, {}, None, pace="writes", changes=True)
-    assert caught.value.remedy == "look"
+    assert caught.value.remedy == "look at the line"

@@ -19,10 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.peers.incus import folder
-from tests.peers.incus.packages import DAEMON
+from tests.peers.incus import emulation, folder
+from tests.peers.incus.packages import DAEMON, kernel, runs_machines
 
 MEMBERS = ("inc1", "inc2", "inc3")
+MACHINES_ON = MEMBERS[:2]  # run virtual machines where QEMU is installed; the last one only where KVM works
 GROUPS = {"z1": ["inc1", "inc2"], "z2": ["inc3"]}
 NETWORK, POOL = "net", "local"
 _START_S = 60.0
@@ -41,7 +42,7 @@ mount -t overlay overlay -o lowerdir=/etc,upperdir={m}/etc,workdir={m}/work /etc
 mount -t tmpfs tmpfs /run; mkdir -p /run/incus
 for p in lib log cache; do mkdir -p /var/$p/incus; mount --bind {m}/$p /var/$p/incus || exit 1; done
 rm -f /var/lib/incus/unix.socket; hostname {name}
-PATH={m}/bin:$PATH {daemon} --group root &
+{devices}PATH={m}/bin:$PATH {daemon} --group root &
 while :; do wait; sleep 0.2; done
 """
 
@@ -199,7 +200,9 @@ class Cluster:
         own = [line for line in _lines("/etc/subuid") if not line.startswith("root:")]
         for path in ("subuid", "subgid"):
             (member / "etc" / path).write_text("\n".join([*own, "root:1000000:1000000000"]) + "\n")
-        _write_program(member / "init", _INIT.format(m=member, name=name, daemon=DAEMON))
+        devices, words = emulation.prepare(member) if name in MACHINES_ON and _emulates() else ("", [])
+        daemon = " ".join([*words, str(DAEMON)])
+        _write_program(member / "init", _INIT.format(m=member, name=name, devices=devices, daemon=daemon))
         if not self._tracks_bridges():
             _write_program(member / "bin" / "nft", _NFT.format(nft=shutil.which("nft")))
         _ip("netns", "add", space)
@@ -271,6 +274,10 @@ def until(look: Callable[[], Any], within_s: float, otherwise: str) -> Any:
         if time.monotonic() > give_up:
             raise SystemExit(otherwise)
         time.sleep(0.05)
+
+
+def _emulates() -> bool:
+    return runs_machines() and emulation.is_needed(kernel())
 
 
 def _write_program(path: Path, text: str) -> None:

@@ -85,6 +85,8 @@ def contract_errors(
             except CoterieError:
                 raise
             except OSError as error:
+                if method.__name__ == "apply":
+                    raise  # its changes may be creations under marks: the coordinator says what became of them
                 if "mark" in kwargs:
                     raise _unknown_outcome(method.__name__, error) from error
                 raise CpiError(f"{method.__name__} failed on this machine", why=str(error), remedy=_REMEDY) from error

@@ -208,15 +208,15 @@ class Client:
 
     # -- changes --
 
-    def insert(self, what: str, path: str, body: Row, mark: Mark) -> Row:
+    def insert(self, what: str, path: str, body: Row, mark: Mark, remove: Callable[[], object] | None = None) -> Row:
         """The row of `insert_once` for what has its name from the mark alone, so that nothing else has that name."""
-        return require_marked(self.insert_once(what, path, body, mark)[0], mark)
+        return require_marked(self.insert_once(what, path, body, mark, remove), mark)
 
     def insert_once(
         self, what: str, path: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None
-    ) -> tuple[Row, bool]:
-        """Create what has this path, once: the row of what this call, or another under the mark, created; and whether
-        it was this one. After a failure `remove` takes away what is left: what has the path and the mark.
+    ) -> Row:
+        """Create what has this path, once: the row of what this call, or another under the mark, created. After a
+        failure `remove` takes away what is left: what has the path and the mark.
 
         Google answers a request id with what became of its first request. So one that ended before this call is
         followed by a fresh id, whose end is told as it is. Without a mark: what comes and goes under one name any
@@ -227,7 +227,7 @@ class Client:
         ids = [first or str(uuid.uuid4()), *(str(uuid.uuid4()) for _ in range(_TRIES - 1))]
         blocked: list[str] = []  # by what, where a name is taken and nothing has it
 
-        def attempt(request_id: str) -> tuple[Row, bool] | None:
+        def attempt(request_id: str) -> Row | None:
             operation: Row = {}
             refusal: Refusal | None = None
             try:
@@ -242,7 +242,7 @@ class Client:
             row = self.read_settled(what, path, _GOING if refusal is None else _PASSING)
             is_failed = row is not None and row.get("status") == "FAILED" and mark_of(row) == mark
             if row is not None and not is_failed:
-                return row, refusal is None and operation.get("status") != "DONE"
+                return row
             if is_failed and refusal is None and request_id != first:
                 raise Failed(what, "FAILED", f"{name} has the state FAILED, and no reason", 0)
             if refusal is not None and refusal.is_taken:  # by a part that an earlier try left, or by a stranger's

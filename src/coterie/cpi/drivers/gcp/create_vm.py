@@ -16,6 +16,7 @@ from coterie.cpi.drivers.gcp.stemcells import Stemcells
 from coterie.cpi.kit.agent_settings import dhcp_settings
 from coterie.cpi.kit.calls import is_passing
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
+from coterie.cpi.kit.kept_policy import YoungerStays
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.slotted import dataclass
@@ -114,31 +115,31 @@ class _Creation:
         """One request creates everything."""
 
     def boot(self, resolved: Row, undo: Undo) -> Row:
-        path, remove = self._client.path("instances", self._cid), self._remove
+        """What is there stays, whatever becomes of this call: another under the mark may have answered it."""
+        path, what = self._client.path("instances", self._cid), f"create VM {self._cid}"
         try:
-            row, is_new = self._client.insert_once(f"create VM {self._cid}", path, resolved, self._args.mark, remove)
+            row = self._client.insert(what, path, resolved, self._args.mark, self._remove_rest)
         except Refusal as error:
             membership = self._membership
             if membership and error.is_missing and f"resourcePolicies/{membership.group}" in error.why:
                 raise group_missing(membership.cid) from error
             raise
-        require_marked(row, self._args.mark)
         self._created_at = time.monotonic()
-        if is_new:  # else it is another call's, which may have answered it
-            undo.add(remove)
         return self._wait_until_running(row)
 
     def finish(self, row: Row, undo: Undo) -> Row:
-        """A strict member beside another in its domain goes, whichever call under the mark made it."""
+        """A strict member beside an elder in its domain goes, whichever call under the mark made it: they all compare
+        it, and agree. Beside a younger one, which did not go in time, it stays: another call may have waited longer."""
         if not names_domain(row):
             return row
         membership = self._membership or self._parts.groups.server.membership(self._args.env)
         if membership and membership.policy == "anti-affinity":
             try:
                 self._parts.domains.require_alone(row, membership, self._number(), self._created_at)
+            except YoungerStays:
+                raise
             except VMCreationFailed:
-                if undo.is_empty:
-                    undo.add(self._remove)
+                undo.add(self._remove)
                 raise
         return row
 
@@ -157,6 +158,15 @@ class _Creation:
             return found if found.get("status") not in ("PROVISIONING", "STAGING", "PENDING") else None
 
         return self._client.waits.until(f"VM {self._cid} running", look)
+
+    def _remove_rest(self) -> None:
+        """Of a creation that came to nothing: disks. A VM that is there by now is another call's, which may have
+        answered it."""
+        row = self._parts.machines.read(self._cid)
+        if row is not None and row.get("status") != "FAILED":
+            require_marked(row, self._args.mark)
+            raise OutcomeUnknown(f"VM {self._cid} was made by another call", remedy="repeat")
+        self._remove()
 
     def _remove(self) -> None:
         row = self._parts.machines.read(self._cid)

@@ -123,7 +123,7 @@ class Firewalls:
         cid, what = self._name(name, self.client.settings.default_network), f"create security group {name}"
         body = {**self.deny(cid), "description": describe_mark(mark, **{NAME: name})}
         insert = partial(self.client.insert_once, what, self._path(cid), body, mark)
-        row, _ = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made[0]["name"]))
+        row = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made["name"]))
         found = self.existing(row, [])
         return found, found.mark == mark
 
@@ -238,7 +238,7 @@ class Firewalls:
         """Once, and in these words: a person may have changed or disabled it. Direction, network and whether it denies
         are for the life of a firewall rule."""
         name, what = str(body["name"]), f"write the firewall rule {body['name']}"
-        row = self.client.insert_once(what, self._path(name), body, None)[0]
+        row = self.client.insert_once(what, self._path(name), body, None)
         if _says(row, body):
             return
         fixed = [(str(one.get("direction")), _network_of(one), "denied" in one) for one in (row, body)]
@@ -287,7 +287,7 @@ class RuleRecords:
             "disabled": True,
             "sourceRanges": [_NO_TRAFFIC],
         }
-        words = words_of(self.client.get(path) or self.client.insert_once(what, path, body, None)[0])
+        words = words_of(self.client.get(path) or self.client.insert_once(what, path, body, None))
         if not tag.items() <= words.items():
             self._write(cid, {**words, **tag})
 

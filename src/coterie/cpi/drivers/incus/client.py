@@ -7,7 +7,6 @@ import http.client
 import json
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.incus.properties import SOCKET, Settings
 from coterie.cpi.kit.calls import ClassifiedRefusal
+from coterie.cpi.kit.create_once import running_on
 from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.local_credentials import require_source
 from coterie.cpi.kit.permit import Permit
@@ -213,7 +213,7 @@ class Client:
     ) -> Answer:
         try:
             with self.permit.call(f"incus {method}", changes=changes) as call:
-                if send_by and time.time() >= send_by:
+                if send_by and running_on() >= send_by:
                     raise NotSent(f"the turn to {what} came too late", remedy="repeat", retryable=True)
                 answer = self._http.request(method, url, headers, body)
                 if answer.status == _THROTTLED:

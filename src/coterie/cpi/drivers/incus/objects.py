@@ -30,7 +30,11 @@ from coterie.ids import director_prefix
 from coterie.slotted import dataclass, replace
 
 # Error: its member is silent, so that nothing is known of it
-_STATES: Mapping[str, str | None] = {"Running": "running", "Stopped": "stopped", "Frozen": "stopped", "Error": None}
+_STATES: Mapping[str, str | None] = {
+    **dict.fromkeys(("Running", "Ready"), "running"),
+    **dict.fromkeys(("Stopped", "Frozen"), "stopped"),
+    "Error": None,
+}
 _HOLDERS = "_holders"
 
 
@@ -53,7 +57,7 @@ class Objects:
                 partial(client.rows, "list profiles", "/profiles"),
                 groups.profiles.read,
                 lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
-                lambda cid, _: groups.server.delete(cid),
+                lambda cid, _: groups.delete(cid),
             ),
             "security_group": self._kind(
                 lambda wanted: self._add_holders(client.rows("list network ACLs", "/network-acls", wanted)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -56,7 +55,7 @@ def test_nothing_is_created_after_the_lease_has_ended(
     """The looks took longer than the lease; the next writer creates the same."""
     cpi = OpenstackCpi("north", SECRET, Runtime(MARK.director, Ended()))
     monkeypatch.setattr(Rows, "list_all", lambda self, kind, **params: iter(()))
-    (outcome,) = cpi.apply("d", [{**change, "until": time.time() + 9}])
+    (outcome,) = cpi.apply("d", [{**change, "lasts_s": 9.0}])
     assert type(revive(outcome["error"])) is Unavailable
     assert sent == []
 
@@ -113,7 +112,7 @@ def test_a_name_that_two_security_groups_got_meanwhile_is_refused(
         Rows, "list_all", lambda self, kind, **params: iter([{"id": cid, "name": "web"} for cid in "ab"])
     )
     cpi = OpenstackCpi("north", SECRET, Runtime(MARK.director, Ended()))
-    change = {**CHANGE, "kind": "security_group", "body": {"name": "web"}, "until": time.time() + 9}
+    change = {**CHANGE, "kind": "security_group", "body": {"name": "web"}, "lasts_s": 9.0}
     (outcome,) = cpi.apply("d", [change])
     assert "2 security groups are named 'web'" in outcome["error"]["what"]
     assert sent == []
