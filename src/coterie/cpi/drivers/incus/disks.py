@@ -21,10 +21,10 @@ from coterie.slotted import dataclass
 
 # of virtual machines block devices, of containers directories
 _CONTENT = {CONTAINER: "filesystem", MACHINE: "block"}
-_BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_incus_"
+_BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_"
 _WHOLE = "whole"
 STORE = "/var/vcap/store"
-_SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas")
+_SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas", "powerflex", "pure", "alletra")
 _MIB = {"": 1 / 2**20, "B": 1 / 2**20, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 2**20}
 
 
@@ -135,7 +135,8 @@ class Disks:
         volume = str(row["name"])
         if vm["type"] == CONTAINER:
             return {"path": device["path"], "id": volume, "volume_id": volume}
-        return {"path": f"{_BY_ID}{name}", "id": f"incus_{name}", "volume_id": volume}
+        serial = f"{self.members.brand()}_{name}"
+        return {"path": f"{_BY_ID}{serial}", "id": serial, "volume_id": volume}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         self.machines.require_read(vm_cid)
