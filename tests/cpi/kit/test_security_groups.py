@@ -125,7 +125,7 @@ def test_an_operators_group_is_used_only_where_it_is_adopted(cloud: MemoryCloud)
     assert list(cloud.security.named) == ["web"]
     assert cloud.security_groups.ensure([SecurityGroup("web", adopt=True)], cloud.mark()) == ("sg-1",)
     assert not cloud.security.rules
-    cloud.security_groups.release(["sg-1"])
+    cloud.security_groups.release(["sg-1"], "cg")
     assert cloud.security.named
     with pytest.raises(GroupMissing, match="no security group 'other' to adopt"):
         cloud.security_groups.require_usable([SecurityGroup("other", adopt=True)])
@@ -150,7 +150,7 @@ def test_only_what_is_ours_and_unused_is_released(cloud: MemoryCloud) -> None:
     cloud.security_groups.ensure([SecurityGroup("a"), SecurityGroup("b")], mark)
     assert cloud.security_groups.created_for(mark) == {"sg-1", "sg-2"}
     cloud.security.used = {"sg-1"}
-    cloud.security_groups.release(["sg-1", "sg-2", "sg-3"])
+    cloud.security_groups.release(["sg-1", "sg-2", "sg-3"], mark.group_cid)
     assert list(cloud.security.named) == ["a"]
     with pytest.raises(CpiError, match="in use"):
         cloud.security_groups.delete("sg-1")

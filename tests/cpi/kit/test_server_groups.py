@@ -210,11 +210,31 @@ def test_a_foreign_group_of_our_name_is_left_alone(cloud: MemoryCloud) -> None:
 def test_security_groups_shared_with_another_server_group_outlive_the_first(cloud: MemoryCloud) -> None:
     first, second = (cloud.server_groups.create(metadata("anti-affinity", WEB), cloud.mark()) for _ in range(2))
     cloud.server_groups.delete(first)
-    assert cloud.records.holders("sg-1") == (second,)
+    assert cloud.records.holders() == {"sg-1": (second,)}
     with pytest.raises(GroupInUse, match="belongs to 1"):
         cloud.security_groups.delete("sg-1")
     cloud.server_groups.delete(second)
     assert not cloud.security.named
+
+
+def test_lists_that_lag_keep_no_security_group_alive(cloud: MemoryCloud) -> None:
+    other = cloud.server_groups.create(metadata("anti-affinity", SecurityGroup("other")), cloud.mark())
+    cid = cloud.server_groups.create(metadata("anti-affinity", WEB), cloud.mark())
+    cloud.store.late = list(cloud.store.records)
+    cloud.server_groups.update(cid, metadata("anti-affinity", SecurityGroup("new")))
+    assert sorted(cloud.security.named) == ["new", "other"]
+    cloud.server_groups.delete(cid)
+    assert list(cloud.security.named) == ["other"]
+    cloud.security_groups.release(["sg-1"], other)
+    assert list(cloud.security.named) == ["other"]
+
+
+def test_joining_reads_the_records_of_one_group(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each VM costs as much as there are server groups."""
+    cid = cloud.server_groups.create(metadata("anti-affinity", WEB), cloud.mark())
+    monkeypatch.setattr(cloud.store, "list_records", _throttled)
+    membership = cloud.server_groups.membership({"bosh": {"server_group_cid": cid}})
+    assert membership and membership.security_groups == ("sg-1",)
 
 
 def test_the_record_with_the_highest_number_counts(cloud: MemoryCloud) -> None:

@@ -188,7 +188,7 @@ class ServerGroups:
             self._cloud.exchange_security_groups(cid, group, old, new)
             self._records.delete_older(cid)
         if new or records:  # else it never had security groups
-            self._security_groups.release((self._security_groups.created_for(mark) | old) - set(new))
+            self._security_groups.release((self._security_groups.created_for(mark) | old) - set(new), cid)
 
     def delete(self, cid: str) -> None:
         if is_adopted(cid):
@@ -199,7 +199,7 @@ class ServerGroups:
             self._cloud.delete(group)
         if records:
             self._records.delete(cid)
-        self._security_groups.release(self._security_groups.created_for(mark) | _security_groups(records))
+        self._security_groups.release(self._security_groups.created_for(mark) | _security_groups(records), cid)
 
     def inspect(self, cid: str) -> GroupView:
         group, record = self._cloud.find(cid), self._record(cid)
@@ -236,7 +236,7 @@ class ServerGroups:
     ) -> list[RecordedGroup]:
         """Server groups of this Director that have a record, but are not in the cloud. `list_present`: names of those
         that are, called only where there is a record to compare. `only`: the one CID that is looked for."""
-        known = (cid for cid in self._records.newest() if only in (None, cid))
+        known = self._records.newest() if only is None else [only] if self._records.find(only) else []
         recorded = [cid for cid in known if _belongs_to(cid, director_uuid)]
         present = set(list_present()) if recorded else set()
         return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in recorded if cid not in present]
@@ -272,7 +272,7 @@ class ServerGroups:
             raise error
         try:
             if self._delete_created(mark.group_cid, created) or isinstance(error, NameTaken):
-                self._security_groups.release(self._security_groups.created_for(mark))
+                self._security_groups.release(self._security_groups.created_for(mark), mark.group_cid)
                 raise error
             if not created and not error.retryable:
                 raise error

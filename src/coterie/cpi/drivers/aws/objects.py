@@ -185,9 +185,8 @@ class Objects:
         """Who uses each of these objects, by a few lists for all of them. The filters are not believed."""
         found: dict[str, dict[str, None]] = {one: {} for one in ids}
         if kind == "security_group" and ids:
-            for record in self._groups.records.newest().values():
-                for one in found.keys() & set(record.security_groups):
-                    found[one][record.cid] = None
+            holders = self._groups.records.holders()
+            found = {one: dict.fromkeys(holders.get(one, ())) for one in ids}
         for listed, word, named in _USES.get(kind, ()):
             for start in range(0, len(ids), _VALUES):
                 for row in self._list_users(listed, filters(**{word: ids[start : start + _VALUES]})):

@@ -270,8 +270,11 @@ class TagRecords:
     groups: PlacementGroups
 
     def list_records(self) -> list[GroupRecord]:
-        rows = self.groups.rows()
-        return [record for row in rows for record in read_records(row)]
+        return [record for row in self.groups.rows() for record in read_records(row)]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.groups.read(cid)
+        return read_records(row) if row else []
 
     def require_room(self, cid: str) -> None:
         """Every server group has a placement group for its own records."""

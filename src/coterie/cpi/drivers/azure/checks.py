@@ -46,7 +46,7 @@ class Checks:
             if error.retryable:
                 raise
             return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.of()
+        named = self.groups.server
         return [
             CheckItem("credentials", True, f"resource group {group['name']} in {self.client.settings.location}"),
             run_check("azs", lambda: self._azs(needs)),

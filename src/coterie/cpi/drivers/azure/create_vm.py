@@ -130,7 +130,7 @@ class _Creation:
 
     def resolve(self) -> Resolved:
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
-        membership = self._membership = parts.groups.membership(args.env)
+        membership = self._membership = parts.groups.server.membership(args.env)
         self._require_joinable(membership)
         if membership and membership.policy == "anti-affinity" and membership.group:
             self._require_domain(membership)

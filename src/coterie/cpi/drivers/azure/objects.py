@@ -24,11 +24,11 @@ from coterie.cpi.drivers.azure.client import (
 )
 from coterie.cpi.drivers.azure.disks import Disks, users
 from coterie.cpi.drivers.azure.machines import MOST_NICS, OS, Machines, state_of
-from coterie.cpi.drivers.azure.security_groups import labels_of
+from coterie.cpi.drivers.azure.security_groups import labels_of, records_in
 from coterie.cpi.drivers.azure.server_groups import Groups, scale_set_of
 from coterie.cpi.drivers.azure.stemcells import Stemcells
 from coterie.cpi.drivers.azure.tags import NAME, describe, mark_of, tags_of
-from coterie.cpi.kit.group_records import read_tags
+from coterie.cpi.kit.group_records import holders_in
 from coterie.cpi.kit.marking import DIRECTOR
 from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
 
@@ -65,8 +65,8 @@ class Objects:
             "disk": disks.delete,
             "snapshot": disks.delete_snapshot,
             "image": stemcells.delete,
-            "server_group": lambda cid: groups.of(cid).delete(cid),
-            "security_group": lambda cid: groups.security().delete(cid),
+            "server_group": groups.delete,
+            "security_group": groups.security.delete,
             "port": machines.delete_nic,
         }
 
@@ -94,7 +94,7 @@ class Objects:
                 labels = list(self._client.list_type(ASG))
                 if not following:
                     rows += self._lone_labels(labels, rows if cursor is None else list(self._client.list_type(NSG)))
-                held = _holders(labels)
+                held = holders_in(records_in(labels))
                 rows = [{**row, "_holders": held.get(str(row["name"]), ())} for row in rows]
             if kind == "image" and rows:
                 rows = [{**row, "_users": used} for row, used in zip(rows, self._users_of_images(rows), strict=True)]
@@ -126,7 +126,7 @@ class Objects:
         def present() -> list[str]:
             return [str(row["name"]) for type_ in (SET, SCALE_SET) for row in self._client.list_type(type_)]
 
-        for group in self._groups.of(only).list_recorded_only(director_uuid, present, only):
+        for group in self._groups.server.list_recorded_only(director_uuid, present, only):
             row = self._client.get(ASG, group.cid)
             if row:
                 members = [{"id": one} for one in group.members]
@@ -168,24 +168,12 @@ class Objects:
 
     def _describe_security_group(self, row: Row) -> CloudObject:
         cid = str(row["name"])
-        listed = () if "_holders" in row else list(self._client.list_type(ASG))
-        holders = row["_holders"] if "_holders" in row else _holders(listed).get(cid, ())
+        holders = row["_holders"] if "_holders" in row else self._groups.records.holders().get(cid, ())
         nics = [name_of(one["id"]).lower() for one in row["properties"].get("networkInterfaces") or ()]
         subnets = [name_of(one["id"]).lower() for one in row["properties"].get("subnets") or ()]
         if is_same(row.get("type"), ASG):  # it does not tell who bears it
             nics = [str(nic["name"]).lower() for nic in self._client.list_type(NIC) if cid in labels_of(nic)]
         return describe("security_group", row, in_use_by=(*holders, *nics, *subnets))
-
-
-def _holders(labels: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    """Which server groups have a security group, by their records."""
-    records = [record for row in labels for record in read_tags(str(row["name"]), tags_of(row))]
-    newest = {record.cid: record for record in sorted(records, key=lambda one: one.number)}
-    found: dict[str, tuple[str, ...]] = {}
-    for record in newest.values():
-        for one in record.security_groups:
-            found[one] = (*found.get(one, ()), record.cid)
-    return found
 
 
 def _with_members(row: Row, vms: list[Row]) -> Row:

@@ -6,7 +6,7 @@ of an application security group that is named by the server group's CID."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -261,22 +261,18 @@ class AzureSecurityGroups:
 @dataclass(frozen=True, slots=True)
 class LabelRecords:
     """Fills the kit's `RecordStore`: tags `coterie-record-<n>: <policy> <id>` of an application security group, whose
-    name is the CID. `sure`: the server group whose records are read by name, too; `alone`: no others are listed."""
+    name is the CID."""
 
     limit = 1  # security groups of a server group
 
     client: Client
-    sure: str | None = None
-    alone: bool = False
 
     def list_records(self) -> list[GroupRecord]:
-        listed = () if self.alone else self.client.list_type(ASG)
-        rows = {str(row["name"]).lower(): row for row in listed}
-        if self.sure:
-            rows.pop(self.sure.lower(), None)
-            row = self.client.get(ASG, self.sure)
-            rows |= {self.sure.lower(): row} if row else {}
-        return [record for row in rows.values() for record in read_tags(str(row["name"]), tags_of(row))]
+        return records_in(self.client.list_type(ASG))
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.client.get(ASG, cid)
+        return read_tags(cid, tags_of(row)) if row else []
 
     def require_room(self, cid: str) -> None:
         """Every server group has a label of its own."""
@@ -304,6 +300,10 @@ class LabelRecords:
     def _write(self, cid: str, tags: Mapping[str, str]) -> None:
         body: dict[str, Any] = {"location": self.client.settings.location, "tags": dict(tags)}
         self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
+
+
+def records_in(labels: Iterable[Row]) -> list[GroupRecord]:
+    return [record for row in labels for record in read_tags(str(row["name"]), tags_of(row))]
 
 
 def labels_of(nic: Row) -> set[str]:

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
@@ -54,7 +53,7 @@ _TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The kit's parts over Azure. Lists lag, so the records of the server group in question are read by name."""
+    """The kit's parts over Azure."""
 
     client: Client
     machines: Machines
@@ -69,22 +68,22 @@ class Groups:
     def sets(self) -> AzureGroups:
         return AzureGroups(self.client, self.machines, self.azure, self.scale_sets)
 
-    def membership(self, env: Mapping[str, Any]) -> Membership | None:
-        """Of the group that a new VM joins, whose records alone are read."""
-        cid = (env.get("bosh") or {}).get("server_group_cid")
-        return self.of(str(cid), alone=True).membership(env) if cid else None
+    @property
+    def records(self) -> GroupRecords:
+        return GroupRecords(LabelRecords(self.client))
 
-    def of(self, cid: str | None = None, *, alone: bool = False) -> ServerGroups:
-        records = GroupRecords(LabelRecords(self.client, cid, alone))
-        policies = self.client.settings.policies
-        return ServerGroups(self.sets, self.security(records), records, policies, self.client.director_uuid)
+    @property
+    def security(self) -> SecurityGroups:
+        return SecurityGroups(self.azure, self.records, self.parts)
 
-    def security(self, records: GroupRecords | None = None) -> SecurityGroups:
-        return SecurityGroups(self.azure, records or GroupRecords(LabelRecords(self.client)), self.parts)
+    @property
+    def server(self) -> ServerGroups:
+        policies, director = self.client.settings.policies, self.client.director_uuid
+        return ServerGroups(self.sets, self.security, self.records, policies, director)
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         self.require_one(metadata)
-        cid = self.of(mark.group_cid).create(metadata, mark)
+        cid = self.server.create(metadata, mark)
         self._complete(cid, metadata)
         return cid
 
@@ -93,18 +92,18 @@ class Groups:
         if self._complete(cid, metadata):
             for name in self.sets.list_outside(cid):
                 self.move(name, cid)
-        self.of(cid).update(cid, metadata)
+        self.server.update(cid, metadata)
 
     def delete(self, cid: str) -> None:
-        self.of(cid).delete(cid)
+        self.server.delete(cid)
 
     def inspect(self, cid: str) -> GroupView:
-        return self.of(cid).inspect(cid)
+        return self.server.inspect(cid)
 
     def require_one(self, metadata: GroupMetadata, cid: str | None = None) -> None:
         """A NIC takes one network security group; more could not all be enforced."""
         if len(metadata.security_groups) > 1:
-            self.of(cid).require_security_groups(cid, metadata)
+            self.server.require_security_groups(cid, metadata)
             raise NotSupported(
                 f"a server group of Azure has one security group, not {len(metadata.security_groups)}",
                 why="a NIC takes one network security group",
@@ -166,7 +165,7 @@ class Groups:
         return True
 
     def _membership(self, cid: str | None) -> Membership | None:
-        return self.membership({"bosh": {"server_group_cid": cid}}) if cid else None
+        return self.server.membership({"bosh": {"server_group_cid": cid}}) if cid else None
 
     def _require_open(self, wanted: Membership | None, row: Row) -> None:
         if wanted and wanted.group:

@@ -38,7 +38,7 @@ def object_table(
 
     def list_holders(row: Row) -> tuple[str, ...]:
         """CloudStack names the VMs only, while server groups without a VM may have it too."""
-        return (*_vms_of_security_group(row), *groups.security.holders(str(row["id"])))
+        return (*_vms_of_security_group(row), *groups.security.holders().get(str(row["id"]), ()))
 
     listings = [
         Listing("vm", client, "listVirtualMachines", lambda cid, _: vms.delete(cid), _none, is_exact=False),

@@ -70,7 +70,7 @@ class Checks:
             if error.retryable:
                 raise
             return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.of()
+        named = self.groups.server
         return [
             CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
             run_check("rights", self._rights),

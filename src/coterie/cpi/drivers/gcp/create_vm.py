@@ -83,7 +83,7 @@ class _Creation:
     def resolve(self) -> Row:
         """The request. What it names is looked up first, so that each missing thing has its own error."""
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
-        membership = self._membership = parts.groups.membership(args.env)
+        membership = self._membership = parts.groups.server.membership(args.env)
         for vip in args.vips:
             parts.networks.require_address(str(vip.ip))
         for disk in args.disk_cids:
@@ -138,7 +138,7 @@ class _Creation:
         """A strict member beside another in its domain goes, whichever call under the mark made it."""
         if not names_domain(row):
             return row
-        membership = self._membership or self._parts.groups.membership(self._args.env)
+        membership = self._membership or self._parts.groups.server.membership(self._args.env)
         if membership and membership.policy == "anti-affinity":
             try:
                 self._parts.domains.require_alone(row, membership, self._number(), self._created_at)

@@ -64,8 +64,8 @@ class Objects:
             "disk": disks.delete,
             "snapshot": disks.delete_snapshot,
             "image": stemcells.delete,
-            "server_group": lambda cid: groups.of(cid).delete(cid),
-            "security_group": lambda cid: groups.security().delete(cid),
+            "server_group": groups.delete,
+            "security_group": groups.security.delete,
         }
 
     def table(self) -> ObjectTable:
@@ -136,7 +136,7 @@ class Objects:
 
     def _context(self) -> Row:
         """What tells the users of groups and networks: read once for a page."""
-        return {"_vms": list(self._machines.list_all()), "_holders": self._groups.holders()}
+        return {"_vms": list(self._machines.list_all()), "_holders": self._groups.records.holders()}
 
     def _may_be(self, kind: Kind, row: Row, prefix: str, director_uuid: str) -> bool:
         """A cloud that ignores the filter lists strangers' objects too: these show it, and are left out."""
@@ -166,7 +166,7 @@ class Objects:
             rows = self._client.everywhere("resourcePolicies", filter=f"name eq {prefix}.*")
             return [str(row["name"]) for row in rows]
 
-        for group in self._groups.of(only).list_recorded_only(self._client.director_uuid, present, only):
+        for group in self._groups.server.list_recorded_only(self._client.director_uuid, present, only):
             row = self._client.get(self._client.firewall(group.cid))
             if row:
                 yield {**row, "_members": group.members}
@@ -218,7 +218,7 @@ class Objects:
 
     def _describe_security_group(self, row: Row) -> CloudObject:
         cid = str(row["name"])
-        holders = row["_holders"] if "_holders" in row else self._groups.holders()
+        holders = row["_holders"] if "_holders" in row else self._groups.records.holders()
         used = (*holders.get(cid, ()), *self._groups.firewalls.users(cid, row.get("_vms")))
         return describe("security_group", cid, row, in_use_by=used)
 

@@ -31,7 +31,7 @@ from coterie.cpi.kit.group_records import TAG, GroupRecord, GroupRecords, read_t
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
-from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
+from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
 from coterie.ids import director_prefix
 from coterie.slotted import dataclass, replace
 
@@ -43,7 +43,7 @@ _NO_TRAFFIC = "192.0.2.1/32"  # of documentation
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The kit's parts over Compute Engine. Lists may lag, so the record of the group in question is read by name."""
+    """The kit's parts over Compute Engine."""
 
     client: Client
     machines: Machines
@@ -54,22 +54,18 @@ class Groups:
     def policies(self) -> Policies:
         return Policies(self.client, self.machines)
 
-    def of(self, cid: str | None = None, *, alone: bool = False) -> ServerGroups:
-        records = GroupRecords(RuleRecords(self.client, self.firewalls, cid, alone))
-        policies = self.client.settings.policies
-        return ServerGroups(self.policies, self.security(records), records, policies, self.client.director_uuid)
+    @property
+    def records(self) -> GroupRecords:
+        return GroupRecords(RuleRecords(self.client, self.firewalls))
 
-    def security(self, records: GroupRecords | None = None) -> SecurityGroups:
-        records = records or GroupRecords(RuleRecords(self.client, self.firewalls))
-        return SecurityGroups(self.firewalls, records, self.parts)
+    @property
+    def security(self) -> SecurityGroups:
+        return SecurityGroups(self.firewalls, self.records, self.parts)
 
-    def holders(self) -> dict[str, tuple[str, ...]]:
-        """Which server groups have a security group, of all of them by one list."""
-        found: dict[str, tuple[str, ...]] = {}
-        for record in GroupRecords(RuleRecords(self.client, self.firewalls)).newest().values():
-            for one in record.security_groups:
-                found[one] = (*found.get(one, ()), record.cid)
-        return found
+    @property
+    def server(self) -> ServerGroups:
+        policies, director = self.client.settings.policies, self.client.director_uuid
+        return ServerGroups(self.policies, self.security, self.records, policies, director)
 
     def count_missing_rules(self, groups: Sequence[Mapping[str, Any]]) -> int:
         """How many firewall rules are still to be created for these server groups, as `Needs` has them: those of their
@@ -84,23 +80,18 @@ class Groups:
                 unnamed += 1
         return unnamed + len(wanted - self.firewalls.list_names()) if wanted else unnamed
 
-    def membership(self, env: Mapping[str, Mapping[str, object]]) -> Membership | None:
-        """Of the group that a new VM joins, whose records alone are read."""
-        cid = (env.get("bosh") or {}).get("server_group_cid")
-        return self.of(str(cid), alone=True).membership(env) if cid else None
-
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
-        return self.of(mark.group_cid).create(metadata, mark)
+        return self.server.create(metadata, mark)
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
-        self.of(cid).update(cid, metadata)
+        self.server.update(cid, metadata)
 
     def delete(self, cid: str) -> None:
-        self.of(cid).delete(cid)
+        self.server.delete(cid)
 
     def inspect(self, cid: str) -> GroupView:
         """The nodes of a node group are the only hosts that its members may be on."""
-        view = self.of(cid).inspect(cid)
+        view = self.server.inspect(cid)
         if view.policy != HOST_POLICY:
             return view
         return replace(view, hosts=tuple(str(node["name"]) for node in self.policies.list_nodes(_wanted(cid))))
@@ -243,25 +234,21 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class RuleRecords:
-    """Fills the kit's `RecordStore`: the kit's tags as words in the description of a disabled rule.
-
-    Its name is the CID. `sure`: the server group whose record is read by name, too; `alone`: only that is."""
+    """Fills the kit's `RecordStore`: the kit's tags as words in the description of a disabled rule, whose name is the
+    CID."""
 
     limit = 10  # security groups of a server group: a description has 2,048 characters
 
     client: Client
     firewalls: Firewalls
-    sure: str | None = None
-    alone: bool = False
 
     def list_records(self) -> list[GroupRecord]:
-        listed = () if self.alone else self.firewalls.list_rows(f"cg-{director_prefix(self.client.director_uuid)}-")
-        rows = {str(row["name"]): row for row in listed}
-        if self.sure:
-            rows.pop(self.sure, None)
-            row = self.client.get(self.client.firewall(self.sure))
-            rows |= {self.sure: row} if row else {}
-        return [record for name, row in rows.items() for record in read_tags(name, words_of(row))]
+        rows = self.firewalls.list_rows(f"cg-{director_prefix(self.client.director_uuid)}-")
+        return [record for row in rows for record in read_tags(str(row["name"]), words_of(row))]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.client.get(self.client.firewall(cid))
+        return read_tags(cid, words_of(row)) if row else []
 
     def require_room(self, cid: str) -> None:
         """Every server group has a rule of its own for its records."""

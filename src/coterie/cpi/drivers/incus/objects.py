@@ -211,11 +211,8 @@ class Objects:
 
     def _add_holders(self, rows: list[Row]) -> list[Row]:
         """The server groups that have each of these ACLs."""
-        holders: dict[str, list[str]] = {str(row["name"]): [] for row in rows}
-        for record in self.groups.records.newest().values() if rows else ():
-            for acl in holders.keys() & set(record.security_groups):
-                holders[acl].append(record.cid)
-        return [{**row, _HOLDERS: holders[row["name"]]} for row in rows]
+        holders = self.groups.records.holders() if rows else {}
+        return [{**row, _HOLDERS: holders.get(str(row["name"]), ())} for row in rows]
 
     def _networks(self) -> list[Row]:
         rows = self.client.rows("list networks", "/networks")

@@ -370,6 +370,10 @@ class ConfigRecords:
         rows = self.client.rows("list profiles", _PATH)
         return [record for row in rows for record in read_records(row)]
 
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.profiles.read(profile_of(cid))
+        return read_records(row) if row else []
+
     def require_room(self, cid: str) -> None:
         """Every server group has a profile for its own records."""
 

@@ -120,7 +120,7 @@ class Objects:
             "keypair": lambda: self.nova_keys.list_users(str(row["name"])),
             "security_group": lambda: (
                 *ids(self.rows.list_all("port", security_groups=row["id"])),
-                *self.groups.records.holders(str(row["id"])),
+                *self.groups.records.holders().get(str(row["id"]), ()),
             ),
             "vm": lambda: (),
             "snapshot": lambda: (),
