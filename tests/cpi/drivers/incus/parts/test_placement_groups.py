@@ -19,6 +19,7 @@ from coterie.cpi.contract import (
     Json,
     Mark,
     NameTaken,
+    Needs,
     NoPlacement,
     NotSupported,
     OutcomeUnknown,
@@ -290,10 +291,31 @@ def test_with_an_instance_that_others_put_into_it_it_stays_whole(monkeypatch: py
     assert server.groups() == [cid] == list(server.profiles)
 
 
-def test_security_groups_are_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_the_profile_keeps_the_placement_group_alone_until_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As `lxc profile copy` makes it."""
+    server, made_by = Lxd(), mark()
+    cpi = cloud(monkeypatch, server)
+    cid = cpi.create_server_group(metadata("affinity"), mark=made_by)
+    server.profiles["copy"] = {**server.profiles[cid], "name": "copy"}
+    cpi.delete_server_group(cid)
+    assert (server.groups(), list(server.profiles)) == ([cid], ["copy"])
+    (found,) = (one for one in cpi.survey("server_group", DIRECTOR).objects if one.cid == cid)
+    with pytest.raises(GroupInUse, match="profiles/copy"):
+        cpi.delete_object("server_group", cid, Expected(made_by, found.created_at, found.etag))
+    del server.profiles["copy"]
+    cpi.delete_object("server_group", cid, Expected(made_by, found.created_at, found.etag))
+    assert server.groups() == []
+
+
+def test_security_groups_are_refused_before_anything_is_made_and_by_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Lxd()
     cpi = cloud(monkeypatch, server)
     web = SecurityGroup("web", ({"protocol": "tcp", "ports": "80", "cidr": "0.0.0.0/0"},))
+    wanted = {"name": "broker", "policy": "affinity", "security_groups": [web.wire()]}
+    (refused,) = [item for item in cpi.check(Needs(groups=(wanted,))) if "no ACLs of NICs" in item.detail]
+    assert not refused.ok
     with pytest.raises(NotSupported, match="cannot be given to a VM"):
         cpi.create_server_group(metadata("affinity", security_groups=(web,)), mark=mark())
     assert (server.groups(), server.profiles) == ([], {})
