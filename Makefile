@@ -52,16 +52,14 @@ INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/cpi/drivers
          tests/cleanup/accidents tests/bosh/test_incus_program.py
 
 test-incus: $(VENV)/.tested ## against real Incus clusters of three members, one for each worker: brings them up (Debian, root), runs the tests, takes them down
-	$(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" $(INCUS)
+	$(BIN)/python -m tests.peers.incus run --clusters 3 --machines $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" $(INCUS)
 
 test-incus-full: $(VENV)/.tested ## the same with all accidents around deletions
-	$(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal -m incus $(INCUS)
-
-LXD := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/cpi/drivers/test_fencing.py tests/bosh/test_incus_program.py
+	$(BIN)/python -m tests.peers.incus run --clusters 3 --machines $(BIN)/pytest -n 3 --dist worksteal -m incus $(INCUS)
 
 test-lxd: $(VENV)/.tested ## the same tests on real clusters of LXD, built from its source; needs Go and gcc (Debian 12, root)
 	COTERIE_LXD=$$($(BIN)/python -m tests.peers.lxd.build) && export COTERIE_LXD && \
-	  $(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal -m "incus and not full" $(LXD)
+	  $(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal -m "incus and not full" $(INCUS)
 
 demo-real: $(VENV)/.tested ## a deployment on real machines: a three-member Incus cluster in namespaces of this machine (root)
 	$(BIN)/python -m tests.peers.incus demo

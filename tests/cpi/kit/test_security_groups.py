@@ -131,6 +131,12 @@ def test_an_operators_group_is_used_only_where_it_is_adopted(cloud: MemoryCloud)
         cloud.security_groups.require_usable([SecurityGroup("other", adopt=True)])
 
 
+def test_rules_that_the_cloud_cannot_have_are_refused_beforehand(cloud: MemoryCloud) -> None:
+    with pytest.raises(InvalidCall, match="a wrong rule"):
+        cloud.security_groups.require_usable([SecurityGroup("web", ({"protocol": "wrong"},))])
+    assert not cloud.security.named
+
+
 def test_a_server_group_that_has_an_operators_group_goes_on_with_it(cloud: MemoryCloud) -> None:
     """As release 0.1.0 let it: the rules of the operator stay."""
     cloud.security.create("web", None)

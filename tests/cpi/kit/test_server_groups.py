@@ -22,6 +22,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.kit.group_records import GroupRecord
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, RecordedGroup
+from coterie.slotted import replace
 
 WEB = SecurityGroup("web", ({"ports": "80"},))
 
@@ -87,6 +88,13 @@ def test_a_security_group_that_is_gone_is_noted(cloud: MemoryCloud) -> None:
     cloud.security.named.clear()
     view = cloud.server_groups.inspect(cid)
     assert view.state == "drifted" and "sg-1 was deleted" in view.notes[0]
+
+
+def test_the_hosts_that_a_group_names_are_shown(cloud: MemoryCloud) -> None:
+    cid = cloud.server_groups.create(metadata(), cloud.mark())
+    assert cloud.server_groups.inspect(cid).hosts is None
+    cloud.groups.groups = [replace(cloud.groups.groups[0], hosts=("h1", "h2"))]
+    assert cloud.server_groups.inspect(cid).hosts == ("h1", "h2")
 
 
 def test_adoption_takes_the_one_group_of_that_name_and_policy(cloud: MemoryCloud) -> None:

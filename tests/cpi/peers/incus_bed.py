@@ -16,6 +16,7 @@ import pytest
 from tests.peers.incus import own_number
 from tests.peers.incus.cluster import MEMBERS, NETWORK, POOL, Cluster
 from tests.peers.incus.front import Front
+from tests.peers.incus.packages import kernel
 from tests.peers.lxd.placement_groups import PlacementGroups
 
 from coterie.cpi.conformance.bed import Inventory
@@ -53,10 +54,10 @@ _LISTS = {
 
 
 @cache
-def stemcell() -> str:
+def stemcell(*, for_machines: bool = False) -> str:
     path = Path(tempfile.mkdtemp(prefix="coterie-tiny-")) / "tiny.tgz"
     atexit.register(lambda: path.unlink(missing_ok=True))
-    build(path, Path("/bin/busybox"), "x86_64")
+    build(path, Path("/bin/busybox"), "x86_64", kernel() if for_machines else None)
     return str(path)
 
 
@@ -147,6 +148,30 @@ class IncusBed(SmallBed):
 
     def _acls(self) -> list[tuple[str, str]]:
         return [("security_group", row["name"]) for row in CLUSTER.call("GET", "/1.0/network-acls?recursion=1")]
+
+
+class IncusMachineBed(IncusBed):
+    """The same with virtual machines, on the members that run them."""
+
+    azs = ("z1",)
+    parallel = 4
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.more = {"default_type": "virtual-machine"}
+        require_machines()
+
+    def image(self) -> tuple[str, Json]:
+        return stemcell(for_machines=True), {}
+
+    def vm_properties(self, az: str) -> Json:
+        config = {"security.secureboot": "false"}
+        return {"cpu": 1, "memory": 256, "root_disk": 512, "cluster_group": az, "config": config}
+
+
+def require_machines() -> None:
+    if "qemu" not in CLUSTER.call("GET", "/1.0")["environment"]["driver"]:
+        pytest.skip("the members run no virtual machines: `python -m tests.peers.incus install` brings QEMU")
 
 
 class IncusFaults(Faults):

@@ -19,9 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.peers.incus.daemons import Daemon, chosen
+from tests.peers.incus import emulation
+from tests.peers.incus.daemons import INCUS, Daemon, chosen
+from tests.peers.incus.packages import kernel, runs_machines
 
 MEMBERS = ("inc1", "inc2", "inc3")
+MACHINES_ON = MEMBERS[:2]  # run virtual machines where QEMU is installed; the last one only where KVM works
 GROUPS = {"z1": ["inc1", "inc2"], "z2": ["inc3"]}
 NETWORK, POOL = "net", "local"
 _START_S = 60.0
@@ -40,7 +43,7 @@ mount -t overlay overlay -o lowerdir=/etc,upperdir={m}/etc,workdir={m}/work /etc
 mount -t tmpfs tmpfs /run; mkdir -p /run/{data}
 for p in lib log cache; do mkdir -p /var/$p/{data}; mount --bind {m}/$p /var/$p/{data} || exit 1; done
 rm -f /var/lib/{data}/unix.socket; hostname {name}
-PATH={m}/bin:$PATH {daemon} --group root &
+{devices}PATH={m}/bin:$PATH {daemon} --group root &
 while :; do wait; sleep 0.2; done
 """
 
@@ -204,9 +207,10 @@ class Cluster:
         own = [line for line in _lines("/etc/subuid") if not line.startswith("root:")]
         for path in ("subuid", "subgid"):
             (member / "etc" / path).write_text("\n".join([*own, "root:1000000:1000000000"]) + "\n")
-        _write_program(
-            member / "init", _INIT.format(m=member, name=name, daemon=self.daemon.path, data=self.daemon.data)
-        )
+        is_emulating = self.daemon == INCUS and name in MACHINES_ON and _emulates()
+        devices, words = emulation.prepare(member) if is_emulating else ("", [])
+        daemon, data = " ".join([*words, str(self.daemon.path)]), self.daemon.data
+        _write_program(member / "init", _INIT.format(m=member, name=name, devices=devices, daemon=daemon, data=data))
         if not self._tracks_bridges():
             _write_program(member / "bin" / "nft", _NFT.format(nft=shutil.which("nft")))
         _ip("netns", "add", space)
@@ -278,6 +282,10 @@ def until(look: Callable[[], Any], within_s: float, otherwise: str) -> Any:
         if time.monotonic() > give_up:
             raise SystemExit(otherwise)
         time.sleep(0.05)
+
+
+def _emulates() -> bool:
+    return runs_machines() and emulation.is_needed(kernel())
 
 
 def _write_program(path: Path, text: str) -> None:

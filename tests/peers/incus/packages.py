@@ -10,8 +10,18 @@ import tempfile
 from pathlib import Path
 
 PACKAGES = ("incus-base", "btrfs-progs", "busybox-static", "dnsmasq-base", "nftables", "iproute2", "lxcfs")
+# For virtual machines: QEMU, its firmware, the disk with their settings; and what builds the tiny stemcell for them.
+MACHINE_PACKAGES = (
+    *("qemu-system-x86", "qemu-utils", "ovmf", "genisoimage"),
+    *("systemd-boot-efi", "mtools", "dosfstools", "e2fsprogs"),
+)
+_NEWER_PACKAGES = ("qemu-system-modules-spice",)  # a part of the others in Debian 12
 DAEMON = Path("/usr/libexec/incus/incusd")
 _TOOLS = ("incus", "mkfs.btrfs", "busybox", "dnsmasq", "nft", "ip")
+_MACHINE_TOOLS = ("qemu-system-x86_64", "qemu-img", "genisoimage", "mcopy", "mkfs.fat", "mke2fs")
+_KERNEL = "linux-image-cloud-amd64"
+_KERNELS = Path("/var/tmp/coterie-incus-kernel")
+_PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 _OPTIONS = ("-q", "-y", "-o", "DPkg::Lock::Timeout=900", "-o", "Dpkg::Use-Pty=0", "-o", "APT::Sandbox::User=root")
 
 
@@ -26,10 +36,44 @@ def missing() -> str:
     return f"apt-get install --no-install-recommends {' '.join(PACKAGES)}"
 
 
-def install() -> None:
+def runs_machines() -> bool:
+    """Whether all is here that virtual machines need, but KVM."""
+    return not _lacks_machines() and bool(list(_KERNELS.glob("*.deb")))
+
+
+def kernel() -> Path:
+    """Debian's cloud kernel, as a package that is not installed."""
+    return max(_KERNELS.glob("*.deb"))
+
+
+def install(*, machines: bool) -> None:
     """Starts no daemon: a policy forbids it to the packages while they are installed."""
-    if not missing():
-        return
+    if missing():
+        _install_daemon()
+    if machines and not runs_machines():
+        newer = () if codename() == "bookworm" else _NEWER_PACKAGES
+        apt([], "update")
+        apt(["--no-install-recommends"], "install", *MACHINE_PACKAGES, *newer)
+        _fetch_kernel()
+
+
+def _lacks_machines() -> bool:
+    return any(shutil.which(tool, path=_PATH) is None for tool in _MACHINE_TOOLS)
+
+
+def _fetch_kernel() -> None:
+    """Of two processes that do so at once, each in a folder of its own, the last one's file stays."""
+    _KERNELS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_KERNELS) as folder:
+        words = ["apt-cache", "depends", "--important", _KERNEL]
+        listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        name = next(word for word in listed.split() if word.startswith("linux-image-") and word != _KERNEL)
+        apt([], "download", name, cwd=folder)
+        for path in Path(folder).iterdir():
+            path.rename(_KERNELS / path.name)
+
+
+def _install_daemon() -> None:
     with tempfile.TemporaryDirectory(prefix="coterie-incus-apt-") as folder:
         options = sources(Path(folder), "bookworm-backports") if codename() == "bookworm" else []
         policy = Path("/usr/sbin/policy-rc.d")
@@ -83,10 +127,10 @@ def codename() -> str:
     return words.get("VERSION_CODENAME", "").strip('"')
 
 
-def apt(options: list[str], *words: str, folder: Path | None = None) -> None:
+def apt(options: list[str], *words: str, cwd: Path | str | None = None) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LANG": "C.UTF-8"}
     given = options[: options.index("-t")] if words[0] == "update" and "-t" in options else options
     command = ["apt-get", *_OPTIONS, *given, *words]
-    ran = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise SystemExit(f"apt-get {' '.join(words)} failed:\n{ran.stderr[-2000:]}")

@@ -87,8 +87,8 @@ def _unpack(work: Path) -> Path:
     packages.mkdir()
     options = sources(work, "trixie")
     apt(options, "update")
-    apt([], "download", *_HEADERS, folder=packages)
-    apt(options, "download", "libdqlite-dev", folder=packages)
+    apt([], "download", *_HEADERS, cwd=packages)
+    apt(options, "download", "libdqlite-dev", cwd=packages)
     for package in packages.glob("*.deb"):
         _run(work, "dpkg", "-x", str(package), str(root))
     shutil.copy(root / "usr/lib" / _ARCHITECTURE / "libdqlite.a", libraries)

@@ -114,8 +114,10 @@ class SecurityGroups:
         return tuple(sorted(one.id for one in found.values()))
 
     def require_usable(self, requests: Iterable[SecurityGroup], held: Collection[str] = ()) -> None:
-        """Refuse what `ensure` would refuse because of the security groups that are there."""
+        """Refuse what `ensure` would refuse because of the security groups that are there, or of rules that this cloud
+        cannot have."""
         for request in requests:
+            self._cloud.require_rules(read_rules(request.rules or ()))
             self._find_usable(request, held)
 
     def require_existing(self, names: Iterable[str]) -> list[str]:

@@ -44,7 +44,8 @@ OPTIONS = ("name", "adopt")
 @dataclass(frozen=True, slots=True)
 class ExistingGroup:
     """A server group as the cloud holds it now. `is_ours`: this Director created it. `members`: ids of its VMs.
-    `row`: the cloud's own answer, for the driver that gave it."""
+    `row`: the cloud's own answer, for the driver that gave it. `hosts`: the only ones that members may be on, if the
+    group says so."""
 
     id: str
     name: str
@@ -52,6 +53,7 @@ class ExistingGroup:
     members: tuple[str, ...] = ()
     is_ours: bool = True
     row: Mapping[str, Any] = field(default_factory=dict)
+    hosts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,7 @@ class ServerGroups:
             resources=tuple(resources),
             members=tuple(members),
             notes=tuple(notes),
+            hosts=group.hosts if group else None,
         )
 
     def membership(self, env: Mapping[str, Any]) -> Membership | None:

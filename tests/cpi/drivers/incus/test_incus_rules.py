@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from peers.incus_bed import CLUSTER, IncusBed
-from tests.cpi.drivers.incus.test_incus_guests import facts, get, machine
+from tests.cpi.drivers.incus.guest import facts, get
+from tests.cpi.drivers.incus.test_incus_guests import machine
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import SecurityGroup

@@ -87,7 +87,7 @@ def object_table(
     ]
     kinds = {listing.kind: listing.object_kind() for listing in listings}
     kinds["server_group"] = _server_groups(client, groups)
-    return ObjectTable(client.director_uuid, kinds, client.limit, client.settings.keep)
+    return ObjectTable(client.director_uuid, kinds, client.permit.limit, client.settings.keep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class Machines:
             if not listed:
                 raise error
             return {**listed[0], **UNREAD}
+        if found and found["status"] == "Ready":  # it runs, and its guest told Incus that it is ready
+            found["status"] = "Running"
         return found
 
     def exists(self, cid: str) -> bool:

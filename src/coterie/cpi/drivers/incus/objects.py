@@ -30,7 +30,11 @@ from coterie.ids import director_prefix
 from coterie.slotted import dataclass, replace
 
 # Error: its member is silent, so that nothing is known of it
-_STATES: Mapping[str, str | None] = {"Running": "running", "Stopped": "stopped", "Frozen": "stopped", "Error": None}
+_STATES: Mapping[str, str | None] = {
+    **dict.fromkeys(("Running", "Ready"), "running"),
+    **dict.fromkeys(("Stopped", "Frozen"), "stopped"),
+    "Error": None,
+}
 _HOLDERS = "_holders"
 _FILTERS_ALL = "api_filtering_extended"  # the extension of the API by which the lists of all kinds can be filtered
 
@@ -54,7 +58,7 @@ class Objects:
                 self._server_groups,
                 groups.profiles.read_any,
                 lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
-                lambda cid, _: groups.server.delete(cid),
+                lambda cid, _: groups.delete(cid),
             ),
             "security_group": self._kind(
                 lambda wanted: self._add_holders(self._filtered("list network ACLs", "/network-acls", wanted)),
@@ -72,7 +76,7 @@ class Objects:
             ),
         }
         client = self.client
-        return ObjectTable(client.director_uuid, kinds, client.limit, client.settings.keep)
+        return ObjectTable(client.director_uuid, kinds, client.permit.limit, client.settings.keep)
 
     def _kind(
         self,

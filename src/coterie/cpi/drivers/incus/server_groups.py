@@ -70,6 +70,7 @@ class Groups:
         policies, director = client.settings.policies, client.director_uuid
         self._policies = policies
         self.server = ServerGroups(self.profiles, self.security, self.records, policies, director)
+        self._reservations = machines.recorded
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         self._require_hosts(metadata)
@@ -90,7 +91,10 @@ class Groups:
             self.profiles.write_hosts(cid, _hosts_of(metadata))
 
     def delete(self, cid: str) -> None:
+        """An operator's profile stays, and others may have adopted it: what was reserved in it runs out."""
         self.server.delete(cid)
+        if not is_adopted(cid):
+            self._reservations.forget(cid)
 
     def refuse(self, metadata: GroupMetadata) -> str | None:
         """Refuse what `create` would refuse; the CID of what would be adopted."""

@@ -45,7 +45,7 @@ class Objects:
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in LISTINGS}
-        return ObjectTable(self.client.director_uuid, kinds, self.client.limit, self.client.settings.keep)
+        return ObjectTable(self.client.director_uuid, kinds, self.client.permit.limit, self.client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         return ObjectKind(
