@@ -411,7 +411,7 @@ def test_a_change_for_another_cloud_is_not_made_in_a_shared_domain(sites: TwoSit
         with ledger.write() as tx:
             domains.submit(tx, domain, {"for": cloud}, cloud)
     with sites.director.write() as tx:
-        assert [body for _, body in domains.waiting(tx, domain, 60, "cloud-b")] == [{"for": "cloud-b"}]
+        assert [body for _, body, _ in domains.waiting(tx, domain, 60, "cloud-b")] == [{"for": "cloud-b"}]
 
 
 def test_a_living_name_of_the_other_site_cannot_be_taken(sites: TwoSites) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from coterie.cpi.contract import Capabilities, CpiError, OutcomeUnknown, Throttled, Unavailable
+from coterie.cpi.contract import Capabilities, CpiError, OutcomeUnknown, Throttled, Unavailable, revive
 from coterie.engine.coordinator import LedgerCoordinator
 from coterie.engine.fence import FencedCpi, Lease
 from coterie.engine.runner import Retry
@@ -111,7 +112,8 @@ class Recorder:
 
     def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
         self.gate.wait(600)
-        self.batches.append(changes)
+        assert all(0 <= change["waited_s"] < 600 for change in changes)
+        self.batches.append([{key: one for key, one in change.items() if key != "waited_s"} for change in changes])
         if any(change.get("break") for change in changes):
             raise CpiError("the cloud refused", remedy="ask again", retryable=True)
         return [{"ok": True, "n": change["n"]} for change in changes]
@@ -154,7 +156,7 @@ def _count_changes(ledger: Ledger) -> int:
 
 def _waiting(ledger: Ledger) -> list[Any]:
     with ledger.write() as tx:
-        return domains.waiting(tx, "d", 60.0)
+        return [body for _, body, _ in domains.waiting(tx, "d", 60.0)]
 
 
 def test_a_refusal_reaches_the_one_who_asked(ledger_here: Ledger) -> None:
@@ -234,6 +236,81 @@ def test_who_applied_a_change_for_longer_than_the_patience_gets_its_outcome(ledg
     driver, coordinator = Slow(), LedgerCoordinator(ledger_here, "me", patience_s=1.0)
     ends = time.monotonic() + 2.0
     assert coordinator.submit(driver, "d", {"n": 5}) == {"ok": True, "n": 5}  # type: ignore[arg-type] # as above
+
+
+class Breaking(Recorder):
+    """Breaks over changes with a `defect`, however many come with them."""
+
+    def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
+        self.gate.wait(600)
+        assert all(0 <= change["waited_s"] < 600 for change in changes)
+        self.batches.append([{key: one for key, one in change.items() if key != "waited_s"} for change in changes])
+        for change in changes:
+            if change.get("defect") == "short":
+                return []
+            if change.get("defect"):
+                raise KeyError("password-of-the-cloud")
+        return [{"ok": True, "n": change["n"]} for change in changes]
+
+
+@pytest.mark.parametrize("defect", ["key", "short"])
+def test_a_change_that_breaks_the_driver_fails_at_once_and_alone(ledger_here: Ledger, defect: str) -> None:
+    driver, answers, began = Breaking(), {}, time.monotonic()
+    driver.gate.clear()
+    coordinator = LedgerCoordinator(ledger_here, "me")
+
+    def submit(n: int) -> None:
+        change = {"n": n, "defect": defect} if n in (1, 3) else {"n": n}
+        answers[n] = coordinator.submit(driver, "d", change)  # type: ignore[arg-type] # only `apply` is used
+
+    threads = [threading.Thread(target=submit, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    while _count_changes(ledger_here) < 6:
+        threads[0].join(0.05)
+    driver.gate.set()
+    for thread in threads:
+        thread.join()
+    assert {n for n, answer in answers.items() if answer["ok"]} == {0, 2, 4, 5}
+    for n in (1, 3):
+        error = revive(answers[n]["error"])
+        assert isinstance(error, OutcomeUnknown), "the driver may have created something before it broke"
+        assert not error.retryable, "it would break again"
+        assert error.why == ("unexpected KeyError" if defect == "key" else "unexpected ValueError")
+        assert "password" not in str(answers[n])
+    assert coordinator.submit(driver, "d", {"n": 7})["ok"]  # type: ignore[arg-type] # as above
+    assert time.monotonic() - began < 20, "no turn waited for the lease of another to end"
+    assert _waiting(ledger_here) == []
+
+
+@pytest.mark.parametrize("error", [LeaseLost("lost"), OperationalError("x", {}, Exception("no server"))])
+def test_what_ends_this_process_s_work_is_no_outcome_of_a_change(ledger_here: Ledger, error: Exception) -> None:
+    class Ending(Recorder):
+        def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
+            raise error
+
+    with ledger_here.write() as tx:
+        domains.submit(tx, "d", {"n": 1})
+    with pytest.raises(type(error)):
+        LedgerCoordinator(ledger_here, "me").submit(Ending(), "d", {"n": 2})  # type: ignore[arg-type] # as above
+    assert _waiting(ledger_here) == [{"n": 1}], "another process applies it"
+
+
+def test_what_the_lease_has_no_time_for_waits_for_the_next_turn(ledger_here: Ledger) -> None:
+    class Slow(Breaking):
+        def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
+            time.sleep(0.6 if len(changes) == 1 else 0)
+            return super().apply(domain, changes)
+
+    with ledger_here.write() as tx:
+        left = [domains.submit(tx, "d", {"n": n, "defect": "key"}) for n in (1, 2)]
+    driver = Slow()
+    answer = LedgerCoordinator(ledger_here, "me", lease_s=1.0).submit(driver, "d", {"n": 3})  # type: ignore[arg-type] # as above
+    assert answer == {"ok": True, "n": 3}
+    assert [len(batch) for batch in driver.batches] == [3, 1, 2, 1, 1]
+    with ledger_here.read() as tx:
+        outcomes = [domains.outcome(tx, number) for number in left]
+    assert [outcome["ok"] for outcome in outcomes if outcome] == [False, False]
 
 
 def test_errors_carry_what_to_do() -> None:

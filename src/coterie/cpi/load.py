@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from coterie.cpi.contract import Cpi, Forms, Runtime
-from coterie.errors import UsageError
+from coterie.cpi.contract import Capabilities, Cpi, Forms, Json, Runtime
+from coterie.errors import CoterieError, UsageError
 
 _GROUP = "coterie.cpi"
 
@@ -23,6 +24,29 @@ def driver_names() -> list[str]:
 def open_cloud(driver: str, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> Cpi:
     """The driver object of one configured cloud. Constructing it calls no cloud."""
     return driver_class(driver)(cloud, properties, runtime)
+
+
+def capabilities_without_cloud(driver: str, cloud: str, properties: Mapping[str, Any]) -> Capabilities | None:
+    """What the driver can do in this cloud, for a program that may ask no cloud. None: its properties do not tell,
+    since they are sealed or incomplete; or it may have to ask, as a driver without the kit's profile."""
+    if not _place(driver):
+        return None
+    try:
+        opened = open_cloud(driver, cloud, properties, Runtime("", _NoCoordinator(), Path()))
+    except CoterieError:
+        return None
+    found: Capabilities | None = getattr(getattr(opened, "profile", None), "capabilities", None)
+    return found
+
+
+class _NoCoordinator:
+    """For a driver that is asked about itself only."""
+
+    def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
+        raise NotImplementedError("a driver that is asked about itself changes nothing")
+
+    def hold(self, domain: str) -> None:
+        raise NotImplementedError("a driver that is asked about itself changes nothing")
 
 
 def forms_of(driver: str) -> Forms:

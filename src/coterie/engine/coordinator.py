@@ -10,14 +10,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown, Unavailable
+from coterie.errors import LeaseLost
+from coterie.ledger.errors import is_outage
 from coterie.ledger.store import Ledger
 from coterie.ledger.work import domains
 
 log = logging.getLogger(__name__)
 
+Numbered = tuple[int, dict[str, Any]]  # the number of a change, and its outcome
 _HOLDS = 5  # how often the lease is renewed at a slow database
 
 
@@ -88,21 +92,74 @@ class LedgerCoordinator:
         """Take the lease if it is free, and apply everything that waits. True if something was applied."""
         with self._ledger.write_silently() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s, cpi.cloud)
-            batch = domains.waiting(tx, domain, self._patience_s, cpi.cloud) if epoch is not None else []
+            rows = domains.waiting(tx, domain, self._patience_s, cpi.cloud) if epoch is not None else []
+            read_at = time.monotonic()
         if epoch is None:
             return False
         self._applying.epoch = epoch
-        outcomes = _apply(cpi, domain, [body for _, body in batch]) if batch else []
-        numbered = [(number, outcome) for (number, _), outcome in zip(batch, outcomes, strict=True)]
+        batch = [_Waiting(number, body, read_at - age) for number, body, age in rows]
+        numbered = self._apply(cpi, domain, batch) if batch else []
         with self._ledger.write_silently() as tx:
             if not domains.acknowledge(tx, domain, self._holder, epoch, numbered):
                 log.warning("lost the domain %s while writing it; its next holder reconciles", domain)
                 return False
         return bool(batch)
 
+    def _apply(self, cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
+        """The outcomes of the changes. One that breaks the driver must not fail those that came with it: then each is
+        applied alone, and what the lease has no time for waits for the next turn."""
+        try:
+            return _apply_together(cpi, domain, batch)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            if is_outage(error):
+                raise
+            log.exception("changes in %s broke the driver", domain)
+            if len(batch) == 1:
+                return [(batch[0].number, _broken(domain, error))]
+        return self._apply_each(cpi, domain, batch)
 
-def _apply(cpi: Cpi, domain: str, changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _apply_each(self, cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
+        enough = time.monotonic() + self._lease_s / 2
+        outcomes = self._apply(cpi, domain, batch[:1])
+        for one in batch[1:]:
+            if time.monotonic() >= enough:
+                break
+            try:
+                self.hold(domain)
+            except Unavailable:
+                break  # it does not say that nothing was done; the next holder reads what was
+            outcomes += self._apply(cpi, domain, [one])
+        return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A change. `since`: when it was submitted, by this machine's monotonic clock."""
+
+    number: int
+    body: dict[str, Any]
+    since: float
+
+
+def _apply_together(cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
+    now = time.monotonic()
+    changes = [{**one.body, "waited_s": now - one.since} for one in batch]
     try:
-        return cpi.apply(domain, changes)
+        outcomes = cpi.apply(domain, changes)
     except CpiError as error:
-        return [{"ok": False, "error": error.facts()} for _ in changes]
+        outcomes = [{"ok": False, "error": error.facts()} for _ in changes]
+    return [(one.number, outcome) for one, outcome in zip(batch, outcomes, strict=True)]
+
+
+def _broken(domain: str, error: Exception) -> dict[str, Any]:
+    """Without the message of the error, which may hold anything. A repeat would break in the same way."""
+    unknown = OutcomeUnknown(
+        f"the driver broke while it applied a change in {domain}",
+        why=f"unexpected {type(error).__name__}" + (f": {error.strerror}" if isinstance(error, OSError) else ""),
+        remedy="this is a defect of Coterie or of the driver: see the log of the conductors, and report it with "
+        "`coterie doctor`; what was made is found by its mark",
+        retryable=False,
+    )
+    return {"ok": False, "error": unknown.facts()}

@@ -18,6 +18,7 @@ from coterie.ledger.rows.pins import CloudMoved
 from coterie.ledger.work.steps import LATE_REMEDY
 
 _TOKEN_S = 600.0  # between two tokens
+_FEW = 10  # nodes that an incomplete list lacks
 _WATCHED = ("up", "dead", "missing")
 
 
@@ -68,19 +69,16 @@ def _state_of(work: LookWork, cid: str, node: NodeRow) -> str | None:
 
 
 def _look_at_nodes(work: LookWork) -> Move:
-    known, is_full = _list_watched_nodes(work), _is_full(work.params)
+    known, is_full, is_complete = _list_watched_nodes(work), _is_full(work.params), True
     if "survey" in work.cpi.capabilities().unsupported:
         states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
     else:
-        seen = _survey(work)
-        if seen is None:
-            work.say("look.partial", "the cloud's list was incomplete; nothing is concluded from it")
-            return Done()
+        seen, is_complete = _survey(work)
         if is_full:
             _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
-        states.update(_find_unlisted(work, known, states))
-        if is_full:
+        states.update(_find_unlisted(work, known, states) if is_complete else _find_one_by_one(work, known, states))
+        if is_full and is_complete:
             _watch_for_twin(work, known, seen)
     # Judge only nodes that were known before the cloud was asked and are still the same now: a VM that was made or
     # removed in between must not look missing.
@@ -88,23 +86,23 @@ def _look_at_nodes(work: LookWork) -> Move:
     for cid, node in judged.items():
         if _is_in_scope(work.params, node):
             _judge(work, node, states.get(cid))
-    _judge_cloud(work, [node for cid, node in judged.items() if states.get(cid) is None], len(judged))
-    if work.params.only is None:
+    missing = [node for cid, node in judged.items() if states.get(cid) is None]
+    _judge_cloud(work, missing, len(judged), is_complete=is_complete)
+    if work.params.only is None and is_complete:  # where a host is silent, groups seem to have drifted
         _look_at_groups(work)
     return Done()
 
 
-def _survey(work: LookWork) -> dict[str, CloudObject] | None:
+def _survey(work: LookWork) -> tuple[dict[str, CloudObject], bool]:
+    """And whether the list is complete."""
     seen: dict[str, CloudObject] = {}
     cursor: str | None = None
     while True:
         page = work.cpi.survey("vm", work.director_uuid, cursor)
-        if not page.complete:
-            return None
         seen.update((found.cid, found) for found in page.objects)
-        cursor = page.next
+        cursor = page.next if page.complete else None
         if cursor is None:
-            return seen
+            return seen, page.complete
 
 
 def _watch_for_twin(work: LookWork, known: dict[str, NodeRow], seen: dict[str, CloudObject]) -> None:
@@ -158,6 +156,27 @@ def _find_unlisted(work: LookWork, known: dict[str, NodeRow], listed: Container[
     return {cid: "running" for cid in known if cid not in listed and work.cpi.has_vm(cid)}
 
 
+def _find_one_by_one(work: LookWork, known: dict[str, NodeRow], listed: Container[str]) -> dict[str, str]:
+    """An incomplete list proves no absence: a host that is silent hides others for as long as it is. Nodes that it
+    lacks are looked for by themselves, if they are few: many would take long, and may be all of the cloud's."""
+    unlisted = [cid for cid in known if cid not in listed]
+    states = dict.fromkeys(unlisted, "unknown")
+    if len(unlisted) > _FEW:
+        work.say("look.partial", f"the cloud's list was incomplete; of {len(unlisted)} nodes nothing is concluded")
+        return states
+    for cid in unlisted:
+        try:
+            state = _state_of(work, cid, known[cid])
+        except CpiError as error:
+            work.say("look.partial", f"the cloud's list was incomplete; of {known[cid].name} nothing is known: {error}")
+            continue
+        if state is None:
+            del states[cid]
+        else:
+            states[cid] = state
+    return states
+
+
 def _list_watched_nodes(work: LookWork) -> dict[str, NodeRow]:
     """Of the whole cloud."""
     with work.ledger.read() as tx:
@@ -186,15 +205,16 @@ def _judge(work: LookWork, node: NodeRow, state: str | None) -> None:
     work.say(f"node.{now}", f"{of}{node.name} is {now}", node=node.uuid, deployment=node.deployment or None)
 
 
-def _judge_cloud(work: LookWork, missing: Sequence[NodeRow], present: int) -> None:
-    """Ring the alarm when many vanish at once; it ends when they are back, or an operator accepts their loss."""
+def _judge_cloud(work: LookWork, missing: Sequence[NodeRow], present: int, *, is_complete: bool) -> None:
+    """Ring the alarm when many vanish at once; it ends when a complete list has them again, or an operator accepts
+    their loss."""
     known = _read_alarms(work)
     vanished = sorted((node for node in missing if node.state != "missing"), key=lambda node: node.name)
     if is_meltdown(work.params, len(vanished), present):
         names = ", ".join(node.name for node in vanished[:5]) + (" and more" if len(vanished) > 5 else "")
         what = f"{len(vanished)} of {present} nodes vanished within one look ({names})"
         _ring(work, known, alarms.MELTDOWN, what)
-    if not _is_full(work.params):
+    if not _is_full(work.params) or not is_complete:
         return
     if not is_meltdown(work.params, len(missing), present):
         _end_alarm(work, known, alarms.MELTDOWN, "most nodes are there again")

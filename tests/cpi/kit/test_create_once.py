@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from coterie.cpi.kit.create_once import (
     chosen_ids,
     create_if_absent,
     create_with_id,
+    remove_half_made,
     start_with_job_id,
     wait_or_remove,
 )
@@ -85,17 +87,28 @@ def test_a_job_is_started_once_and_followed_by_the_others() -> None:
 
 
 def test_what_waited_too_long_has_to_come_again() -> None:
-    now = time.time()
-    old, new = ({**CHANGE, "until": now - 1}, {**CHANGE, "until": now + 60})
+    old, new = ({**CHANGE, "lasts_s": 30.0, "waited_s": waited} for waited in (31.0, 29.0))
     assert Driver(create_x).apply("d", [old, new]) == [
         {"ok": False, "later": True},
         {"ok": True, "id": "x", "made": True},
     ]
 
 
+def test_clocks_of_machines_that_differ_keep_no_change_from_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the wall clock is that of another machine, which is ahead of the last one."""
+    looks = itertools.count(1_800_000_000.0, 40.0)
+    monkeypatch.setattr(time, "time", lambda: next(looks))
+
+    class Once(Driver):
+        def submit(self, cpi: Any, domain: str, change: Json) -> Json:
+            assert not self.seen, "the change came again, and would for ever"
+            return super().submit(cpi, domain, change)
+
+    assert Once(create_x).writer.submit("disk", MARK.intent, CHANGE) == Created("x", True)
+
+
 def test_a_handler_of_all_changes_answers_for_each_of_those_in_time() -> None:
-    now = time.time()
-    old, new = ({**CHANGE, "until": now - 1}, {**CHANGE, "until": now + 60})
+    old, new = ({**CHANGE, "lasts_s": 30.0, "waited_s": waited} for waited in (31.0, 29.0))
     seen: list[Json] = []
 
     def place(changes: Sequence[Json]) -> list[Created | CpiError]:
@@ -116,7 +129,7 @@ def test_a_submitter_comes_again_until_it_is_served() -> None:
     first, second = driver.seen
     assert first[0] == second[0]
     assert first[0].startswith("x:north/disk/")
-    assert second[1]["until"] >= first[1]["until"] > time.time()
+    assert first[1]["lasts_s"] == second[1]["lasts_s"] == 30.0
 
 
 @pytest.mark.parametrize(
@@ -129,7 +142,7 @@ def test_refusals_cross_the_writer(error: Exception, kind: type[Exception]) -> N
     driver = Driver(refuse)
     with pytest.raises(kind):
         driver.writer.submit("disk", MARK.intent, CHANGE)
-    (outcome,) = driver.apply("d", [{**CHANGE, "until": time.time() + 9}])
+    (outcome,) = driver.apply("d", [{**CHANGE, "lasts_s": 9.0}])
     assert type(revive(outcome["error"])) is kind
 
 
@@ -182,7 +195,7 @@ def test_nothing_is_created_after_the_lease_has_ended() -> None:
     """The looks took longer than the lease; the next writer creates the same."""
     driver = Driver(lambda change, hold: create_if_absent(list, _never, _never, hold))
     driver.ended = True
-    (outcome,) = driver.apply("d", [{**CHANGE, "until": time.time() + 9}])
+    (outcome,) = driver.apply("d", [{**CHANGE, "lasts_s": 9.0}])
     assert type(revive(outcome["error"])) is Unavailable
 
 
@@ -197,6 +210,15 @@ def test_what_is_not_ready_is_removed_or_its_outcome_stays_unknown() -> None:
     assert removed == [1]
     with pytest.raises(OutcomeUnknown):
         wait_or_remove(broken, broken)
+
+
+def test_what_is_left_of_a_failed_creation_goes_or_its_outcome_is_unknown() -> None:
+    removed: list[int] = []
+    error = QuotaExceeded("no", remedy="more")
+    assert remove_half_made(error, lambda: removed.append(1)) is error
+    assert removed == [1]
+    doubt = remove_half_made(error, lambda: _raise(Unavailable("away", remedy="repeat")))
+    assert isinstance(doubt, OutcomeUnknown) and "away" in doubt.why
 
 
 def _raise(error: Exception) -> NoReturn:

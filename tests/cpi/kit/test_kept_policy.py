@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from coterie.cpi.contract import VMCreationFailed
-from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
+from coterie.cpi.kit.kept_policy import PlacedVm, YoungerStays, require_kept_policy
 from coterie.cpi.kit.server_groups import Membership
 
 
@@ -45,6 +45,14 @@ def test_the_elder_waits_until_the_younger_has_failed() -> None:
     vm, looks = placed("a", "h1"), [[placed("b", "h1")], [placed("b", "h1")], []]
     check("anti-affinity", vm, lambda: looks.pop(0))
     assert not looks
+
+
+def test_an_elder_whose_rivals_stay_is_told_apart_from_a_younger_one() -> None:
+    with pytest.raises(YoungerStays):
+        check("anti-affinity", placed("a", "h1"), lambda: [placed("b", "h1")])
+    with pytest.raises(VMCreationFailed) as caught:
+        check("anti-affinity", placed("b", "h1"), lambda: [placed("a", "h1"), placed("c", "h1")])
+    assert not isinstance(caught.value, YoungerStays)
 
 
 def test_the_elder_fails_beside_one_that_was_checked_or_stays() -> None:

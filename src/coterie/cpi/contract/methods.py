@@ -42,7 +42,8 @@ class Coordinator(Protocol):
     def submit(self, cpi: Cpi, domain: str, change: Json) -> Json:
         """The outcome that `apply` gave this change, once it is visible in the cloud or refused.
 
-        Waiting changes of one domain go to `apply` together, those of other processes included.
+        Waiting changes of one domain go to `apply` together, those of other processes included. Each then says in
+        `waited_s` how many seconds ago it was submitted, by the clock of what keeps it.
         """
 
     def hold(self, domain: str) -> None:

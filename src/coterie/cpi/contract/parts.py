@@ -9,7 +9,7 @@ from typing import Protocol
 
 from coterie.cpi.contract.mark import Mark
 from coterie.cpi.contract.types import Kind
-from coterie.slotted import dataclass
+from coterie.slotted import dataclass, field
 
 # What the creation of one object may leave beside it, under the same mark.
 PARTS_OF: Mapping[Kind, tuple[Kind, ...]] = {
@@ -21,11 +21,12 @@ PARTS_OF: Mapping[Kind, tuple[Kind, ...]] = {
 @dataclass(frozen=True, slots=True)
 class Part:
     """`name`: what it was created as. `cid`: the cloud's id; None while the call is under way, and for good if its end
-    is not known."""
+    is not known. `age_s`: seconds since it was begun, by the clock of what records it."""
 
     kind: Kind
     name: str
     cid: str | None
+    age_s: float = field(default=0.0, compare=False)
 
 
 class PartRecords(Protocol):

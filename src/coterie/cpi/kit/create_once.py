@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from coterie.cpi.contract import Coordinator, Cpi, CpiError, Json, Mark, OutcomeUnknown, revive
-from coterie.slotted import dataclass
+from coterie.slotted import dataclass, field
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 _ATTEMPTS = 20
 _DOMAINS = 32
 _BATCH_S = 3.0
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 # -- ids that the caller chooses --
@@ -78,10 +79,12 @@ def _exhausted_error(what: str) -> CpiError:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """`new`: whether this very call created it."""
+    """`new`: whether this very call created it. `asked_at`: when the change was submitted that came to this, by
+    `running_on`."""
 
     cid: str
     new: bool
+    asked_at: float = field(default=0.0, compare=False)
 
     def outcome(self) -> Json:
         return {"id": self.cid, "made": self.new}
@@ -125,20 +128,21 @@ class SingleWriter(Generic[E]):
         domain = f"{self._driver}:{self._cpi.cloud}/{purpose}/{zlib.crc32(key.encode()) % _DOMAINS}"
         outcome: Json = {"later": True}
         while outcome.get("later"):
-            until = time.time() + self._settle_s / 2
-            outcome = self._coordinator.submit(self._cpi, domain, {**change, "until": until})
+            asked_at = running_on()
+            outcome = self._coordinator.submit(self._cpi, domain, {**change, "lasts_s": self._settle_s / 2})
         if not outcome.get("ok"):
             raise revive(outcome.get("error") or {})
-        return Created(str(outcome["id"]), bool(outcome["made"]))
+        return Created(str(outcome["id"]), bool(outcome["made"]), asked_at)
 
     def apply(self, handlers: Mapping[str, Handler], domain: str, changes: Sequence[Json]) -> list[Json]:
         """One outcome for each change. Submitters read the outcomes only when the whole batch is done, and the lease is
         short: after some seconds the remaining changes get the outcome `later` and are submitted again. So is a change
         that waited too long: its submitter may be dead, or may have given it up."""
-        enough = time.monotonic() + _BATCH_S
+        began = time.monotonic()
         outcomes = []
         for change in changes:
-            if time.monotonic() < enough and time.time() < change["until"]:
+            taken = time.monotonic() - began
+            if taken < _BATCH_S and _is_in_time(change, taken):
                 outcomes.append(self._apply_one(handlers[change["kind"]], domain, change))
             else:
                 outcomes.append(dict(_LATER))
@@ -147,9 +151,8 @@ class SingleWriter(Generic[E]):
     def apply_together(self, handler: BatchHandler, changes: Sequence[Json]) -> list[Json]:
         """The same where one handler takes all changes at once. It writes to the ledger only, so it holds no lease: it
         counts for nothing once the domain is another's."""
-        now = time.time()
-        answers = iter(handler([change for change in changes if now < change["until"]]))
-        return [self._outcome(next(answers)) if now < change["until"] else dict(_LATER) for change in changes]
+        answers = iter(handler([change for change in changes if _is_in_time(change)]))
+        return [self._outcome(next(answers)) if _is_in_time(change) else dict(_LATER) for change in changes]
 
     def _apply_one(self, handler: Handler, domain: str, change: Json) -> Json:
         try:
@@ -164,6 +167,16 @@ class SingleWriter(Generic[E]):
             return {"ok": True, **answer.outcome()}
         error = self._translate(answer) if isinstance(answer, self._refusal) else answer
         return {"ok": False, "error": error.facts()}
+
+
+def running_on() -> float:
+    """This machine's clock that goes on while it sleeps, where the system has such a clock: only to measure."""
+    return time.clock_gettime(_CLOCK)
+
+
+def _is_in_time(change: Json, taken_s: float = 0.0) -> bool:
+    """Measured by the coordinator, since the clocks of two machines differ. One that does not tell has just begun."""
+    return bool(change.get("waited_s", 0.0) + taken_s < change["lasts_s"])
 
 
 def create_if_absent(
@@ -225,3 +238,16 @@ def wait_or_remove(wait: Callable[[], T], remove: Callable[[], None]) -> T:
                 remedy="check the file or disk it names, then repeat",
             ) from error
         raise
+
+
+def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:
+    """After a creation that is known to have failed: the error to raise, once what it may have made is gone."""
+    try:
+        remove()
+    except CpiError as trouble:
+        return OutcomeUnknown(
+            f"{error.what}, and what it made could not be removed",
+            why=f"{error}; then {trouble}",
+            remedy="look for what it may have made before repeating it",
+        )
+    return error

@@ -22,6 +22,10 @@ class PlacedVm:
     is_checked: bool
 
 
+class YoungerStays(VMCreationFailed):
+    """Only younger VMs break the policy, which were to fail and did not in time."""
+
+
 def require_kept_policy(
     vm: PlacedVm, membership: Membership, list_members: Callable[[], Iterable[PlacedVm]], wait_s: float, poll_s: float
 ) -> None:
@@ -32,8 +36,9 @@ def require_kept_policy(
     deadline = time.monotonic() + wait_s
     while breakers := _breakers(vm, membership, list_members()):
         yielding = [one for one in breakers if one.age > vm.age and not one.is_checked]
-        if len(yielding) < len(breakers) or time.monotonic() >= deadline:
-            raise VMCreationFailed(
+        is_elder = len(yielding) == len(breakers)
+        if not is_elder or time.monotonic() >= deadline:
+            raise (YoungerStays if is_elder else VMCreationFailed)(
                 f"the cloud broke policy {membership.policy} of server group {membership.cid}",
                 why=f"VM {vm.id} is on host {vm.host}, VM {breakers[0].id} on host {breakers[0].host}",
                 remedy="repeat; with fewer VMs of the group at once",

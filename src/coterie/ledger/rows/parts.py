@@ -82,5 +82,5 @@ def _by_intent(tx: Tx, which: str, **values: Any) -> dict[str, list[Part]]:
             created_later.add(key)
         elif age > LATE_S and key in created_later:
             continue
-        found[intent].insert(0, Part(kind, name, cid))
+        found[intent].insert(0, Part(kind, name, cid, age))
     return dict(found)

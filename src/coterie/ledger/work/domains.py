@@ -51,8 +51,11 @@ def renew(tx: Tx, domain: str, holder: str, epoch: int, lease_s: float) -> bool:
     return tx.execute(domains.update().where(mine).values(expires=now() + lease_s)).rowcount > 0
 
 
-def waiting(tx: Tx, domain: str, patience_s: float, cloud: str | None = None) -> list[tuple[int, dict[str, Any]]]:
-    """The changes to make, oldest first; those older than `patience_s` are dropped: their submitters have given up.
+def waiting(
+    tx: Tx, domain: str, patience_s: float, cloud: str | None = None
+) -> list[tuple[int, dict[str, Any], float]]:
+    """The changes to make, oldest first, each with the seconds since it was submitted; those older than `patience_s`
+    are dropped: their submitters have given up.
 
     Changes of another cloud are left to it, also where clouds share the domain: the credentials of one site never do
     what another site's conductor wrote.
@@ -60,13 +63,13 @@ def waiting(tx: Tx, domain: str, patience_s: float, cloud: str | None = None) ->
     stale = changes.delete().where(changes.c.domain == domain, changes.c.created_at < now() - patience_s)
     tx.execute(stale)
     query = (
-        sa.select(changes.c.id, changes.c.body)
+        sa.select(changes.c.id, changes.c.body, (now() - changes.c.created_at).label("age"))
         .where(changes.c.domain == domain, changes.c.state == "waiting")
         .where(sa.or_(changes.c.cloud.is_(None), changes.c.cloud == cloud))
         .order_by(changes.c.id)
         .limit(500)
     )
-    return [(row.id, row.body) for row in tx.execute(query)]
+    return [(row.id, row.body, row.age) for row in tx.execute(query)]
 
 
 def acknowledge(tx: Tx, domain: str, holder: str, epoch: int, outcomes: list[tuple[int, dict[str, Any]]]) -> bool:

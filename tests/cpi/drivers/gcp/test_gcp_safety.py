@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from coterie.cpi.drivers.gcp.domains import Domains
 from peers.gcp_bed import GcpBed
 
 from coterie.cpi.conformance.expect import expect_error
@@ -25,8 +26,10 @@ from coterie.cpi.contract import (
     VMCreationFailed,
 )
 from coterie.cpi.drivers.gcp.checks import RIGHTS
-from coterie.cpi.drivers.gcp.client import Client
+from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.create_vm import _Creation
+from coterie.cpi.kit.kept_policy import YoungerStays
+from coterie.cpi.kit.waits import Overdue
 from coterie.sandbox.fronts.gcp.call import Call, Trick
 from coterie.sandbox.fronts.gcp.refusals import ApiError
 from coterie.sandbox.fronts.http_server import Reply
@@ -242,6 +245,65 @@ def test_the_vm_of_another_call_is_never_taken_back(bed: GcpBed, lab: Lab, monke
     monkeypatch.setattr(_Creation, "_wait_until_running", fails)
     expect_error(CpiError, lambda: bed.open().create_vm(**arguments))
     assert lab.cpi.has_vm(f"z1/{arguments['mark'].name()}")
+
+
+def test_a_vm_that_is_late_for_its_creator_and_answered_by_a_repeat_stays(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, first = lab.vm_arguments(), bed.open()
+    wait, answered = _Creation._wait_until_running, list[str]()
+
+    def overdue(self: _Creation, row: Any = None) -> Any:
+        if self._client is not first.client:  # type: ignore[attr-defined] # it is ours
+            return wait(self, row)
+        answered.append(lab.cpi.create_vm(**arguments).cid)
+        raise Overdue("it did not run in time", remedy="raise state_timeout")
+
+    monkeypatch.setattr(_Creation, "_wait_until_running", overdue)
+    expect_error(OutcomeUnknown, lambda: first.create_vm(**arguments))
+    lab.undo(lab.cpi.delete_vm, answered[0])
+    assert lab.cpi.has_vm(answered[0])
+
+
+def test_an_elder_whose_younger_rival_stays_is_not_taken_back(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another call under its mark may wait for the rival for longer, and answer it."""
+    arguments, first = lab.vm_arguments(group=lab.group("anti-affinity"), member=0), bed.open()
+    compare, answered = Domains.require_alone, list[str]()
+
+    def stays(self: Domains, *more: Any) -> None:
+        if self.client is not first.client:  # type: ignore[attr-defined] # it is ours
+            return compare(self, *more)
+        answered.append(lab.cpi.create_vm(**arguments).cid)
+        raise YoungerStays("the cloud broke the policy", remedy="repeat", retryable=True)
+
+    monkeypatch.setattr(Domains, "require_alone", stays)
+    expect_error(OutcomeUnknown, lambda: first.create_vm(**arguments))
+    lab.undo(lab.cpi.delete_vm, answered[0])
+    assert lab.cpi.has_vm(answered[0])
+
+
+def test_after_a_failed_creation_the_vm_of_another_call_stays(
+    bed: GcpBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, answered = lab.vm_arguments(), list[str]()
+    too_large = {**arguments, "cloud_properties": bed.huge_vm_properties("z1")}
+    wait = Client.wait
+
+    def fail_late(self: Client, *more: Any) -> None:
+        try:
+            wait(self, *more)
+        except Refusal:
+            if not answered:
+                answered.append("")
+                answered[0] = lab.cpi.create_vm(**arguments).cid
+            raise
+
+    monkeypatch.setattr(Client, "wait", fail_late)
+    expect_error(OutcomeUnknown, lambda: bed.open().create_vm(**too_large))
+    lab.undo(lab.cpi.delete_vm, answered[0])
+    assert lab.cpi.has_vm(answered[0])
 
 
 # -- what failed --

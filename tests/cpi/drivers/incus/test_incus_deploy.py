@@ -77,6 +77,27 @@ def test_a_machine_that_was_destroyed_comes_back_with_its_data(bed: IncusBed, pl
     assert place.cpi().get_disks(again)
 
 
+def test_a_machine_that_was_destroyed_is_noticed_while_another_member_is_silent(bed: IncusBed, place: Place) -> None:
+    """The cloud's list is incomplete for as long as that member is away."""
+    text = manifest(group("a", 2, STRICT))
+    place.deploy(text)
+    homes = {name: bed.operator.locations(str(node.vm_cid))[0] for name, node in place.nodes().items()}
+    gone, silent = sorted(homes, key=lambda name: homes[name])  # the first member is asked about all others
+    bed.operator.delete("vm", str(place.nodes()[gone].vm_cid))
+    CLUSTER.crash(homes[silent])
+    try:
+        look = looks.look(place.ledger)
+        assert look is not None
+        place.wait(look)
+        assert place.nodes()[gone].state == "missing"
+        assert place.nodes()[silent].state in ("up", "failing"), "only its health check tells of it"
+    finally:
+        CLUSTER.rejoin(homes[silent])
+    place.wait(looks.look(place.ledger) or 0)  # its machines do not start by themselves
+    place.deploy(text)
+    assert len(bed.operator.locations()) == 2
+
+
 def test_one_deployment_over_incus_the_sandbox_and_cloudstack(bed: IncusBed, place: Place, tmp_path: Path) -> None:
     (tmp_path / "cloudstack").mkdir()
     other = CloudstackBed(tmp_path / "cloudstack")

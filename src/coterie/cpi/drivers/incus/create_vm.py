@@ -211,7 +211,7 @@ class _Creation:
             "POST",
             "/instances",
             body,
-            send_by=parts.placements.send_by(reservation),
+            send_by=reservation.send_by,
             **query,
         )[1]
 

@@ -57,7 +57,7 @@ class Objects:
                 partial(client.rows, "list profiles", "/profiles"),
                 groups.profiles.read,
                 lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
-                lambda cid, _: groups.server.delete(cid),
+                lambda cid, _: groups.delete(cid),
             ),
             "security_group": self._kind(
                 lambda wanted: self._add_holders(client.rows("list network ACLs", "/network-acls", wanted)),
@@ -74,7 +74,7 @@ class Objects:
                 filtered=False,
             ),
         }
-        return ObjectTable(client.director_uuid, kinds, client.limit, client.settings.keep)
+        return ObjectTable(client.director_uuid, kinds, client.permit.limit, client.settings.keep)
 
     def _kind(
         self,
@@ -200,11 +200,8 @@ class Objects:
 
     def _add_holders(self, rows: list[Row]) -> list[Row]:
         """The server groups that have each of these ACLs."""
-        holders: dict[str, list[str]] = {str(row["name"]): [] for row in rows}
-        for record in self.groups.records.newest().values() if rows else ():
-            for acl in holders.keys() & set(record.security_groups):
-                holders[acl].append(record.cid)
-        return [{**row, _HOLDERS: holders[row["name"]]} for row in rows]
+        holders = self.groups.records.holders() if rows else {}
+        return [{**row, _HOLDERS: holders.get(str(row["name"]), ())} for row in rows]
 
     def _networks(self) -> list[Row]:
         rows = self.client.rows("list networks", "/networks")

@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-import time
 from collections.abc import Collection, Mapping, Sequence
 
 from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import RESERVATION, address_key, of_address
 from coterie.cpi.drivers.incus.properties import CONTAINER, MACHINE
+from coterie.cpi.kit.create_once import running_on
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.ids import INTENT_LENGTH
 from coterie.slotted import dataclass, field
@@ -67,46 +67,50 @@ def _refusal(policy: str | None, place: Place, taken: Collection[str], allowed: 
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """A place that a create was given. `profile`: of the group, or nothing where no group limits the choice. Its note
-    is on the instance, too, which tells by which create it came."""
+    is on the instance, too, which tells by which create it came. `age_s`: by the clock of what records it. `send_by`:
+    the latest moment to send its create, by this machine's `running_on`, so that nothing can come of it once it counts
+    no more; 0: any. So no machine's clock is compared with another's."""
 
     profile: str
     name: str
     member: str
-    until: float = 0.0
     token: str = field(default_factory=lambda: secrets.token_hex(4))
+    age_s: float = field(default=0.0, compare=False)
+    send_by: float = field(default=0.0, compare=False)
 
     @property
     def note(self) -> str:
-        return f"{self.until:.3f} {self.name} {self.member} {self.token}"
+        return f"{self.name} {self.member} {self.token} {self.profile}"
 
     @staticmethod
-    def of_note(profile: str, note: str) -> Reservation:
-        until, name, member, token = note.split()
-        return Reservation(profile, name, member, float(until), token)
+    def of_note(note: str, age_s: float = 0.0) -> Reservation:
+        name, member, token, profile = note.split(" ", 3)
+        return Reservation(profile, name, member, token, age_s)
 
 
 class ProcessRecords(UnrecordedParts):
     """Where there is no ledger there is one process, which remembers."""
 
     def __init__(self) -> None:
-        self._names: dict[str, list[str]] = {}
+        self._begun: dict[str, dict[str, float]] = {}
 
     def intend(self, mark: Mark, kind: Kind, name: str) -> None:
-        self._names[mark.intent] = [*self._names.get(mark.intent, ()), name]
+        self._begun.setdefault(mark.intent, {})[name] = running_on()
 
     def withdraw(self, mark: Mark, kind: Kind, name: str) -> None:
-        if name in self._names.get(mark.intent, ()):
-            self._names[mark.intent].remove(name)
+        self._begun.get(mark.intent, {}).pop(name, None)
 
     def list_of(self, mark: Mark) -> list[Part]:
-        return [Part("vm", name, None) for name in self._names.get(mark.intent, ())]
+        now = running_on()
+        return [Part("vm", name, None, now - since) for name, since in list(self._begun.get(mark.intent, {}).items())]
 
 
 _PROCESS = ProcessRecords()
 
 
 class ReservationRecords:
-    """Those of groups, recorded in the ledger, where the next writer finds them."""
+    """Those of groups, recorded in the ledger, where the next writer finds them: all of a project under one mark, so
+    that what is left of a group that is gone is found, too."""
 
     def __init__(self, cloud: str, client: Client, records: PartRecords) -> None:
         self.cloud = cloud
@@ -114,27 +118,45 @@ class ReservationRecords:
         self.records = _PROCESS if type(records) is UnrecordedParts else records
 
     def record(self, reservation: Reservation) -> None:
-        self.records.intend(self._mark(reservation.profile), "vm", reservation.note)
+        self.records.intend(self._mark, "vm", reservation.note)
 
     def release(self, reservation: Reservation) -> None:
         """Its create has ended, or was never sent, or its instance is seen."""
         if reservation.profile:
-            self.records.withdraw(self._mark(reservation.profile), "vm", reservation.note)
+            self.records.withdraw(self._mark, "vm", reservation.note)
 
-    def list_of(self, profile: str) -> list[Reservation]:
-        return [Reservation.of_note(profile, part.name) for part in self.records.list_of(self._mark(profile))]
+    def list_open(self) -> list[Reservation]:
+        """Of all groups. Those of which nothing can come any more are withdrawn."""
+        found = [Reservation.of_note(part.name, part.age_s) for part in self.records.list_of(self._mark)]
+        late = [one for one in found if one.age_s > self._lasts_s]
+        at_work = self.client.at_work() if late else {}  # an image that is copied to a member delays what it is for
+        over = [one for one in late if one.name not in at_work]
+        for one in over:
+            self.release(one)
+        return [one for one in found if one not in over]
+
+    def forget(self, profile: str) -> None:
+        """For a group that is gone for good: Incus refuses each create that names its profile."""
+        for one in self.list_open():
+            if one.profile == profile:
+                self.release(one)
 
     def settle(self, row: Row) -> None:
         """For an instance that goes: the create that brought it cannot bring it again; another one could."""
         note = str((row.get("config") or {}).get(RESERVATION) or "")
-        for profile in row.get("profiles") or () if note else ():
-            reservation = Reservation.of_note(str(profile), note)
-            if reservation.until > time.time():
-                self.release(reservation)
+        if note:
+            self.release(Reservation.of_note(note))
 
-    def _mark(self, profile: str) -> Mark:
+    @property
+    def _lasts_s(self) -> float:
+        """How long something may turn up of it: it is sent soon, and then takes its time."""
+        settings = self.client.settings
+        return settings.settle_s + settings.request_timeout + settings.settle_s
+
+    @property
+    def _mark(self) -> Mark:
         """That of no object: only here it is looked for."""
-        place = f"{self.cloud}/{self.client.settings.project}/{profile}"
+        place = f"{self.cloud}/{self.client.settings.project}"
         return Mark(self.client.director_uuid, hashlib.sha256(place.encode()).hexdigest()[:INTENT_LENGTH])
 
 

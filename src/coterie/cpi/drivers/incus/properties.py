@@ -113,8 +113,6 @@ CLOUD = Form(
         default_type=readers.one_of(CONTAINER, MACHINE),
         policies=readers.some_of(*POLICIES),
         cpu_ratio=whole(1, 100),
-        retries=whole(0, 100),
-        max_parallel_calls=whole(1, 1000),
     ),
     between=_check_cloud,
     secret=True,

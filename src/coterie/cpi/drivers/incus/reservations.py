@@ -7,14 +7,13 @@ of it any more. Under one name, which is unique in the cluster, only one instanc
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement
 from coterie.cpi.drivers.incus.client import Client, Refusal
 from coterie.cpi.drivers.incus.placement import Members, Reservation, ReservationRecords, choose
 from coterie.cpi.drivers.incus.server_groups import Profiles
-from coterie.cpi.kit.create_once import Created, SingleWriter
+from coterie.cpi.kit.create_once import Created, SingleWriter, running_on
 from coterie.slotted import dataclass, replace
 
 
@@ -43,19 +42,16 @@ class Placements:
         """None: an instance of this name is there. `silent`: members that did not answer, with the reason."""
         change = {**wish, "kind": "vm", "silent": dict(silent)}
         if not wish["policy"]:
-            return Reservation("", wish["name"], self._choose(change, (), None))
+            return Reservation("", wish["name"], self._choose(change, (), None), send_by=0.0)
         while True:
             made = self.writer.submit("place", wish["profile"], change)
             if not made.new:
                 return None
-            reservation = Reservation.of_note(wish["profile"], made.cid)
-            if time.time() < self.send_by(reservation):
+            send_by = made.asked_at + self.client.settings.settle_s  # it was recorded later, if by another's clock
+            reservation = replace(Reservation.of_note(made.cid), send_by=send_by)
+            if running_on() < send_by:
                 return reservation
             self.recorded.release(reservation)
-
-    def send_by(self, reservation: Reservation) -> float:
-        """The latest time to send its create, so that nothing can come of it once it has run out; 0: any."""
-        return reservation.until - self._late_s if reservation.profile else 0.0
 
     def place(self, changes: Sequence[Json]) -> list[Created | CpiError]:
         """Applies changes of `take` as the one writer of their groups."""
@@ -85,9 +81,7 @@ class Placements:
             return NoPlacement(error.what, why=why, remedy="repeat when they have ended", retryable=True)
         except CpiError as error:
             return error
-        reservation = Reservation(
-            change["profile"], name, member, time.time() + self.client.settings.settle_s + self._late_s
-        )
+        reservation = Reservation(change["profile"], name, member)
         self.recorded.record(reservation)
         group.coming.append(reservation)
         return Created(reservation.note, True)
@@ -103,21 +97,11 @@ class Placements:
     def _read(self, profile: str, policy: str) -> Group:
         """Reservations are read first: one that is withdrawn meanwhile has its instance in what is read next. One whose
         instance is seen there says nothing more. One to another member may still bring it, once that is deleted."""
-        reservations = self.recorded.list_of(profile)
-        late = [reservation for reservation in reservations if reservation.until < time.time()]
-        at_work = self.client.at_work() if late else {}  # an image that is copied to a member delays what it is for
+        reservations = self.recorded.list_open()
         placed = {str(row["name"]): str(row["location"]) for row in self.profiles.instances(profile)}
-        over = [reservation for reservation in late if reservation.name not in at_work]
-        for reservation in over:
-            self.recorded.release(reservation)
         coming = [
             reservation
             for reservation in reservations
-            if reservation not in over and placed.get(reservation.name) != reservation.member
+            if reservation.profile == profile and placed.get(reservation.name) != reservation.member
         ]
         return Group(placed, coming, self.profiles.hosts_of(profile) if policy == "host-affinity" else None)
-
-    @property
-    def _late_s(self) -> float:
-        """How late something may turn up of what is sent now."""
-        return self.client.settings.request_timeout + self.client.settings.settle_s

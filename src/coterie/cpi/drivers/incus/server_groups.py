@@ -58,6 +58,7 @@ class Groups:
         policies, director = client.settings.policies, client.director_uuid
         self._policies = policies
         self.server = ServerGroups(self.profiles, self.security, self.records, policies, director)
+        self._reservations = machines.recorded
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         self._require_hosts(metadata)
@@ -71,7 +72,10 @@ class Groups:
             self.profiles.write_hosts(cid, _hosts_of(metadata))
 
     def delete(self, cid: str) -> None:
+        """An operator's profile stays, and others may have adopted it: what was reserved in it runs out."""
         self.server.delete(cid)
+        if not is_adopted(cid):
+            self._reservations.forget(cid)
 
     def refuse(self, metadata: GroupMetadata) -> str | None:
         """Refuse what `create` would refuse; the CID of what would be adopted."""
@@ -237,6 +241,10 @@ class ConfigRecords:
     def list_records(self) -> list[GroupRecord]:
         rows = self.client.rows("list profiles", _PATH)
         return [record for row in rows for record in read_records(row)]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.profiles.read(profile_of(cid))
+        return read_records(row) if row else []
 
     def require_room(self, cid: str) -> None:
         """Every server group has a profile for its own records."""

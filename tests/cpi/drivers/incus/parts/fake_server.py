@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import Json, Mark, Runtime
+from coterie.cpi.contract import Json, Mark, PartRecords, Runtime
 from coterie.cpi.drivers.incus.client import Client, Refusal
 from coterie.cpi.drivers.incus.driver import IncusCpi
 from coterie.ids import Ids
+from coterie.slotted import replace
 
 DIRECTOR = "8d8c4a1e-54c2-4f8e-9d53-1f0b6f2a7c10"
 IMAGE = "0a" * 32
@@ -108,15 +109,16 @@ def fits(row: Json, filter_: str | None) -> bool:
     return not filter_ or found == value
 
 
-def cloud(monkeypatch: pytest.MonkeyPatch, server: Server, **more: Any) -> IncusCpi:
+def cloud(monkeypatch: pytest.MonkeyPatch, server: Server, parts: PartRecords | None = None, **more: Any) -> IncusCpi:
     monkeypatch.setattr(Client, "_call", lambda *words, **named: server.call(*words, **named))
     properties = {"storage_pool": "local", "default_network": "net", "memory_limits": False, **more}
-    return IncusCpi("lab", properties, Runtime(DIRECTOR, Directly()))
+    runtime = Runtime(DIRECTOR, Directly())
+    return IncusCpi("lab", properties, replace(runtime, parts=parts) if parts else runtime)
 
 
 def mark() -> Mark:
     return Mark(DIRECTOR, Ids().intent())
 
 
-def create(cpi: IncusCpi, disks: tuple[str, ...] = (), **size: Any) -> Any:
-    return cpi.create_vm("agent", IMAGE, {**SIZE, **size}, NETWORKS, disks, {}, mark=mark())
+def create(cpi: IncusCpi, disks: tuple[str, ...] = (), env: Json | None = None, **size: Any) -> Any:
+    return cpi.create_vm("agent", IMAGE, {**SIZE, **size}, NETWORKS, disks, env or {}, mark=mark())

@@ -3,7 +3,6 @@ share a member of the cluster."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -15,14 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from coterie.cpi.contract import Mark, NoPlacement, Part
-from coterie.cpi.drivers.incus import reservations
+from coterie.cpi.drivers.incus import placement
 from coterie.cpi.drivers.incus.placement import Place, ProcessRecords, Reservation, ReservationRecords
 from coterie.cpi.drivers.incus.properties import Settings
 from coterie.cpi.drivers.incus.reservations import Placements
-from coterie.cpi.kit.create_once import Created
+from coterie.cpi.kit.create_once import Created, running_on
+from coterie.slotted import replace
 
 MEMBERS = ("inc1", "inc2", "inc3")
 SETTINGS = Settings(settle_s=30.0, request_timeout=60.0)
+LATE_S = 90.0  # how late something may turn up of what is sent
 
 
 class Records(ProcessRecords):
@@ -39,7 +40,7 @@ class Records(ProcessRecords):
 
     @property
     def names(self) -> list[str]:
-        return [name for names in self._names.values() for name in names]
+        return [name for begun in self._begun.values() for name in begun]
 
 
 class Cluster:
@@ -90,7 +91,7 @@ class Strict(RuleBasedStateMachine):
         self.cluster = Cluster()
         self.now = 1000.0
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(reservations.time, "time", lambda: self.now)
+        self.patch.setattr(placement, "running_on", lambda: self.now)
         self.held: list[Reservation] = []
         self.flying: list[Reservation] = []
 
@@ -102,7 +103,7 @@ class Strict(RuleBasedStateMachine):
     def choose(self, names: list[str]) -> None:
         for name, answer in zip(names, self.cluster.writer().place([wish(one) for one in names]), strict=True):
             if isinstance(answer, Created) and answer.new:
-                self.held.append(Reservation.of_note("g", answer.cid))
+                self.held.append(replace(Reservation.of_note(answer.cid), send_by=self.now + SETTINGS.settle_s))
             elif isinstance(answer, Created):
                 assert name in self.cluster.vms
             else:
@@ -114,7 +115,7 @@ class Strict(RuleBasedStateMachine):
         """A caller sends within the time that `take` allows; otherwise it gives the reservation up."""
         reservation = data.draw(st.sampled_from(self.held))
         self.held.remove(reservation)
-        if self.now < reservation.until - SETTINGS.request_timeout - SETTINGS.settle_s:
+        if self.now < reservation.send_by:
             self.flying.append(reservation)
         else:
             self.cluster.writer().recorded.release(reservation)
@@ -141,7 +142,7 @@ class Strict(RuleBasedStateMachine):
         if copies:
             self.cluster.at_work += [one for one in self.flying if one not in self.cluster.at_work]
         self.now += seconds
-        self.flying = [one for one in self.flying if self.now <= one.until or one in self.cluster.at_work]
+        self.flying = [one for one in self.flying if self.now <= one.send_by + LATE_S or one in self.cluster.at_work]
 
     @precondition(lambda self: self.cluster.vms)
     @rule(data=st.data())
@@ -169,9 +170,9 @@ def test_a_seat_that_can_bring_nothing_any_more_is_free_again(monkeypatch: pytes
     (refused,) = cluster.writer().place([wish("d")])
     assert isinstance(refused, NoPlacement) and refused.retryable and "c to inc3" in refused.why
     (again,) = cluster.writer().place([wish("c")])
-    assert isinstance(again, Created) and Reservation.of_note("g", again.cid).member == "inc3"
-    later = time.time() + 121
-    monkeypatch.setattr(reservations.time, "time", lambda: later)
+    assert isinstance(again, Created) and Reservation.of_note(again.cid).member == "inc3"
+    later = running_on() + 121
+    monkeypatch.setattr(placement, "running_on", lambda: later)
     (free,) = cluster.writer().place([wish("d")])
     assert isinstance(free, Created) and free.new
     assert len(cluster.records.names) == 1, "what came to nothing is withdrawn"
@@ -182,7 +183,7 @@ def test_a_vm_that_is_seen_and_given_up_between_two_looks_of_the_writer_counts()
     cluster.vms = {name: Reservation("g", name, member) for name, member in (("a", "inc1"), ("b", "inc2"))}
     (answer,) = cluster.writer().place([wish("c")])
     assert isinstance(answer, Created)
-    reservation = Reservation.of_note("g", answer.cid)
+    reservation = Reservation.of_note(answer.cid)
 
     def end() -> None:
         """Whichever of the two looks is the first one."""
@@ -205,7 +206,7 @@ def test_a_full_group_refuses_for_good() -> None:
 def test_a_member_that_did_not_answer_is_left_out() -> None:
     answers = Cluster().writer().place([wish("a", "inc1", "inc2")])
     (created,) = answers
-    assert isinstance(created, Created) and Reservation.of_note("g", created.cid).member == "inc3"
+    assert isinstance(created, Created) and Reservation.of_note(created.cid).member == "inc3"
 
 
 def test_a_second_create_under_a_name_counts_where_it_may_still_arrive() -> None:
@@ -213,17 +214,17 @@ def test_a_second_create_under_a_name_counts_where_it_may_still_arrive() -> None
     cluster = Cluster()
     first, second = (cluster.writer().place([wish("a", *silent)])[0] for silent in ((), ("inc1",)))
     assert isinstance(first, Created) and isinstance(second, Created)
-    cluster.arrive(Reservation.of_note("g", second.cid))
+    cluster.arrive(Reservation.of_note(second.cid))
     (other,) = cluster.writer().place([wish("b")])
-    assert isinstance(other, Created) and Reservation.of_note("g", other.cid).member == "inc3"
+    assert isinstance(other, Created) and Reservation.of_note(other.cid).member == "inc3"
 
 
 def test_a_create_that_waits_for_its_image_counts_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     (answer,) = cluster.writer().place([wish("a")])
     assert isinstance(answer, Created)
-    cluster.at_work = [Reservation.of_note("g", answer.cid)]
-    later = time.time() + 1000
-    monkeypatch.setattr(reservations.time, "time", lambda: later)
+    cluster.at_work = [Reservation.of_note(answer.cid)]
+    later = running_on() + 1000
+    monkeypatch.setattr(placement, "running_on", lambda: later)
     (other,) = cluster.writer().place([wish("b")])
-    assert isinstance(other, Created) and Reservation.of_note("g", other.cid).member != "inc1"
+    assert isinstance(other, Created) and Reservation.of_note(other.cid).member != "inc1"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import GroupMetadata, Json, Mark, Runtime, Unavailable, always_held, revive
+from coterie.cpi.contract import GroupMetadata, Json, Mark, Runtime, Unavailable, revive
 from coterie.cpi.drivers.openstack.client import Client
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.permit import Permit
 from coterie.cpi.kit.sealing import seal
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup
 
@@ -55,13 +55,13 @@ def test_nothing_is_created_after_the_lease_has_ended(
     """The looks took longer than the lease; the next writer creates the same."""
     cpi = OpenstackCpi("north", SECRET, Runtime(MARK.director, Ended()))
     monkeypatch.setattr(Rows, "list_all", lambda self, kind, **params: iter(()))
-    (outcome,) = cpi.apply("d", [{**change, "until": time.time() + 9}])
+    (outcome,) = cpi.apply("d", [{**change, "lasts_s": 9.0}])
     assert type(revive(outcome["error"])) is Unavailable
     assert sent == []
 
 
 def cpi_rows() -> Rows:
-    return Rows(Client(read_settings(SECRET), MARK.director, CallLimit(1), always_held))
+    return Rows(Client(read_settings(SECRET), Permit(MARK.director, CallLimit(1))))
 
 
 def test_of_two_volumes_under_one_mark_the_younger_is_removed(monkeypatch: pytest.MonkeyPatch, sent: list[Any]) -> None:
@@ -112,7 +112,7 @@ def test_a_name_that_two_security_groups_got_meanwhile_is_refused(
         Rows, "list_all", lambda self, kind, **params: iter([{"id": cid, "name": "web"} for cid in "ab"])
     )
     cpi = OpenstackCpi("north", SECRET, Runtime(MARK.director, Ended()))
-    change = {**CHANGE, "kind": "security_group", "body": {"name": "web"}, "until": time.time() + 9}
+    change = {**CHANGE, "kind": "security_group", "body": {"name": "web"}, "lasts_s": 9.0}
     (outcome,) = cpi.apply("d", [change])
     assert "2 security groups are named 'web'" in outcome["error"]["what"]
     assert sent == []
