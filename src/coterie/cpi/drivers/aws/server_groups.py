@@ -58,7 +58,7 @@ class Groups:
         )
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
-        if metadata.policy == HOST_POLICY and not metadata.options.get("adopt"):
+        if metadata.policy == HOST_POLICY and not self.server.find_adopted(metadata):
             raise no_host_error()
         return self.server.create(metadata, mark)
 
