@@ -36,6 +36,10 @@ for word; do
 done
 exec {qemu} $accel "$@"
 """
+_MODPROBE = """#!/bin/sh
+case "$*" in *vhost_vsock*) exit 0;; esac
+exec {modprobe} "$@"
+"""
 # Before the daemon starts: the member's own view of /dev, with the nodes whose presence Incus checks.
 _DEVICES = """mkdir -p /run/dev; mount --rbind /dev /run/dev
 mount -t overlay overlay -o lowerdir=/dev,upperdir={m}/dev,workdir={m}/dev-work /dev || exit 1
@@ -66,9 +70,9 @@ def is_needed(kernel: Path) -> bool:
 
 def prepare(member: Path) -> tuple[str, list[str]]:
     """What the member does before it starts the daemon, and the words before the daemon's own."""
-    for name, text in ((PROGRAM, _QEMU.format(qemu=shutil.which(PROGRAM))), ("modprobe", "#!/bin/sh\n")):
+    for name, text in ((PROGRAM, _QEMU), ("modprobe", _MODPROBE)):
         path = member / "bin" / name
-        path.write_text(text)
+        path.write_text(text.format(qemu=shutil.which(PROGRAM), modprobe=shutil.which("modprobe") or "/sbin/modprobe"))
         path.chmod(0o755)
     for name in ("dev", "dev-work"):
         (member / name).mkdir()
@@ -128,7 +132,7 @@ def _answer(listener: int) -> None:
     asked = fcntl.ioctl(listener, _RECEIVE, bytes(80))
     number, pid = struct.unpack_from("QI", asked)
     (address,) = struct.unpack_from("Q", asked, 40)
-    with suppress(OSError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+    with suppress(OSError, struct.error), open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
         memory.seek(address)
         family, _, _, cid = struct.unpack("HHII", memory.read(12))
         if (family, cid) == (socket.AF_VSOCK, _HOST):
