@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         Conductor,
         ConductorGroup,
         Config,
+        ConsoleSession,
         Deployment,
         Disk,
         Ended,
+        EndedSessions,
         Event,
         Explanation,
         Finding,
@@ -305,6 +307,19 @@ class ConductorsOperations:
 class ConsoleOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
+
+    def end_session(self, session: str) -> None:
+        """From now on its browser has to log in again, which its user can do."""
+        self._api.call("DELETE", f"/v1/console/sessions/{part(session)}")
+
+    def end_sessions(self, *, name: str | None = None) -> EndedSessions:
+        """All of them, or those of callers with this name; and the links by which they would log in."""
+        answer: EndedSessions = self._api.call("DELETE", "/v1/console/sessions", query={"name": name})
+        return answer
+
+    def list_sessions(self, *, name: str | None = None) -> Pages[ConsoleSession]:
+        """Those that are logged in; without what their browsers hold."""
+        return Pages(self._api, "/v1/console/sessions", {"name": name})
 
     def make_link(self) -> Link:
         """A Director on a unix socket begins to listen on a loopback port for it, where callers have to log
