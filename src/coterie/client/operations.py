@@ -508,7 +508,8 @@ class EventsOperations:
         deployment: str | None = None,
         without: str | None = None,
     ) -> Pages[Event]:
-        """Newest first; the stream begins now, or after Last-Event-ID."""
+        """Newest first; the stream begins now, or after Last-Event-ID. Both are of the events that are
+        wanted."""
         return Pages(
             self._api, "/v1/events", {"kind": kind, "subject": subject, "deployment": deployment, "without": without}
         )
