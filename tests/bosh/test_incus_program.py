@@ -12,7 +12,7 @@ from peers.incus_bed import CLUSTER, IncusBed, stemcell
 
 from tests.bosh.program import Shop, result
 from tests.bosh.starting import by_fork
-from tests.cpi.drivers.incus.test_incus_guests import facts
+from tests.cpi.drivers.incus.guest import facts
 
 pytestmark = pytest.mark.incus
 

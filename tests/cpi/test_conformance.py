@@ -11,7 +11,7 @@ from peers.azure_bed import AzureBed, ScaleSetBed
 from peers.cloudstack_bed import CloudstackBed, CloudstackUserBed
 from peers.foreign import SmallBed
 from peers.gcp_bed import GcpBed
-from peers.incus_bed import IncusBed
+from peers.incus_bed import IncusBed, IncusMachineBed
 from peers.openstack_bed import OpenstackBed
 from peers.program_bed import ProgramBed, ProgramCloudstackBed, ProgramVsphereBed
 from peers.sandbox_bed import DomainsBed, SandboxBed, ServedBed, ServedV2Bed, SingleWriterBed
@@ -37,6 +37,7 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
     "azure": AzureBed,
     "gcp": GcpBed,
     "incus": IncusBed,
+    "incus-machines": IncusMachineBed,
     "azure-scale-sets": ScaleSetBed,
     "coterie-cpi": ProgramBed,
     "coterie-cpi-cloudstack": ProgramCloudstackBed,
@@ -46,7 +47,12 @@ BEDS: dict[str, Callable[[Path], SmallBed]] = {
 
 # every call of theirs is a process of its own
 LONG = ("coterie-cpi", "coterie-cpi-cloudstack", "coterie-cpi-vsphere")
-MARKS = {**dict.fromkeys(LONG, pytest.mark.full), "openstack": pytest.mark.openstack, "incus": pytest.mark.incus}
+MARKS = {
+    **dict.fromkeys(LONG, pytest.mark.full),
+    "openstack": pytest.mark.openstack,
+    "incus": pytest.mark.incus,
+    "incus-machines": (pytest.mark.incus, pytest.mark.full),  # many begin to boot, which takes an emulated CPU long
+}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in BEDS])

@@ -19,9 +19,13 @@ class MemoryRecords:
     def __init__(self) -> None:
         self.records: list[GroupRecord] = []
         self.fails: CpiError | None = None
+        self.late: list[GroupRecord] | None = None  # what lists still show
 
     def list_records(self) -> list[GroupRecord]:
-        return list(self.records)
+        return list(self.records if self.late is None else self.late)
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        return [record for record in self.records if record.cid == cid]
 
     def require_room(self, cid: str) -> None:
         pass

@@ -6,8 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from coterie.cpi.contract import Cpi, CpiError, InvalidCall, Json, Mark, OutcomeUnknown
-from coterie.cpi.kit.calls import translate_errors
+from coterie.cpi.contract import (
+    Changed,
+    Cpi,
+    CpiError,
+    InvalidCall,
+    Json,
+    Mark,
+    OutcomeUnknown,
+    Throttled,
+    Unavailable,
+)
+from coterie.cpi.kit.calls import ClassifiedRefusal, is_passing, rest_after, rewrite, translate_errors
 
 
 class Refusal(Exception):
@@ -102,3 +112,54 @@ def test_an_inherited_method_is_translated_for_its_own_driver_only() -> None:
 
 def test_what_only_the_contract_has_stays_the_contract_s() -> None:
     assert FirstCpi.grant is Cpi.grant and "grant" not in vars(FirstCpi)
+
+
+def refused(kind: type[CpiError]) -> ClassifiedRefusal:
+    error = ClassifiedRefusal("no", remedy="wait")
+    error.kind = kind
+    return error
+
+
+@pytest.mark.parametrize(
+    "error", [Throttled("no", remedy="wait"), Unavailable("no", remedy="wait"), refused(Throttled)]
+)
+def test_trouble_of_the_moment_is_waited_out(error: CpiError) -> None:
+    assert is_passing(error)
+    assert rest_after(error, 0.5) == 0.5
+
+
+def test_the_rest_is_as_long_as_the_cloud_says() -> None:
+    assert rest_after(Throttled("no", remedy="wait", details={"retry_after": 7}), 0.5) == 7.0
+    assert rest_after(Throttled("no", remedy="wait", details={"retry_after": 0.1}), 0.5) == 0.5
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknown("no", remedy="look"), refused(InvalidCall), ValueError("no")])
+def test_any_other_error_is_final(error: Exception) -> None:
+    assert not is_passing(error)
+    assert rest_after(error, 0.5) is None
+
+
+def test_what_others_wrote_meanwhile_is_read_again() -> None:
+    rows, written = [1, 2, 3], list[int]()
+
+    def write(row: int) -> None:
+        if row < 3:
+            raise refused(Changed)
+        written.append(row)
+
+    rewrite(lambda: rows.pop(0), write)
+    assert written == [3]
+
+
+def test_a_rewrite_ends_after_some_tries_and_with_any_other_refusal() -> None:
+    looks: list[int] = []
+
+    def write(row: int) -> None:
+        looks.append(row)
+        raise refused(Changed if row else InvalidCall)
+
+    for row, tries in ((1, 5), (0, 1)):
+        looks.clear()
+        with pytest.raises(ClassifiedRefusal):
+            rewrite(lambda row=row: row, write)  # type: ignore[misc] # mypy takes a default for a parameter
+        assert len(looks) == tries

@@ -1,12 +1,14 @@
-"""What every driver checks in the same way before it deletes."""
+"""What every driver checks in the same way: before it deletes, and before anything is made."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from kit.group_cloud import MemoryCloud
 
-from coterie.cpi.contract import Changed, CloudObject, Expected, Mark
+from coterie.cpi.contract import Changed, CloudObject, Expected, Mark, Needs, SecurityGroup
+from coterie.cpi.kit.check_items import security_group_items
 from coterie.cpi.kit.checks import require_same
 
 MARK = Mark("00000000-0000-4000-8000-000000000000", "0" * 26)
@@ -27,3 +29,11 @@ def test_what_differs_is_refused(change: dict[str, object]) -> None:
 def test_without_a_mark_nothing_is_proven() -> None:
     with pytest.raises(Changed, match="mark"):
         require_same(replace(THING, mark=None), Expected(None, 1.0, "e"))
+
+
+def test_a_check_names_the_field_of_a_rule_that_the_cloud_cannot_have() -> None:
+    wrong = SecurityGroup("web", ({"protocol": "wrong"},))
+    group = {"name": "g", "policy": None, "security_groups": [SecurityGroup("db").wire(), wrong.wire()]}
+    require = MemoryCloud().server_groups.require_security_groups
+    (item,) = security_group_items(Needs(groups=(group,)), require)
+    assert (item.what, item.ok, item.detail) == ("security group web", False, "security_groups: a wrong rule")

@@ -19,6 +19,7 @@ from coterie.cpi.kit.create_once import (
     chosen_ids,
     create_if_absent,
     create_with_id,
+    remove_half_made,
     start_with_job_id,
     wait_or_remove,
 )
@@ -209,6 +210,15 @@ def test_what_is_not_ready_is_removed_or_its_outcome_stays_unknown() -> None:
     assert removed == [1]
     with pytest.raises(OutcomeUnknown):
         wait_or_remove(broken, broken)
+
+
+def test_what_is_left_of_a_failed_creation_goes_or_its_outcome_is_unknown() -> None:
+    removed: list[int] = []
+    error = QuotaExceeded("no", remedy="more")
+    assert remove_half_made(error, lambda: removed.append(1)) is error
+    assert removed == [1]
+    doubt = remove_half_made(error, lambda: _raise(Unavailable("away", remedy="repeat")))
+    assert isinstance(doubt, OutcomeUnknown) and "away" in doubt.why
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -227,3 +227,8 @@ def test_a_question_is_repeated_while_the_error_passes(monkeypatch: pytest.Monke
     errors.append(ValueError("final"))
     with pytest.raises(ValueError, match="final"):
         ask_patiently(ask, retries=5, first_rest_s=0.5, rest_after=lambda error, usual: None)
+
+
+@pytest.mark.parametrize(("body", "found"), [(b'{"a": 1}', {"a": 1}), (b"", {}), (b"<html>", {}), (b"[1]", {})])
+def test_an_answer_that_is_no_json_object_is_an_empty_one(body: bytes, found: dict[str, Any]) -> None:
+    assert Answer(200, {}, body).document() == found

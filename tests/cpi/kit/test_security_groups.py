@@ -125,10 +125,16 @@ def test_an_operators_group_is_used_only_where_it_is_adopted(cloud: MemoryCloud)
     assert list(cloud.security.named) == ["web"]
     assert cloud.security_groups.ensure([SecurityGroup("web", adopt=True)], cloud.mark()) == ("sg-1",)
     assert not cloud.security.rules
-    cloud.security_groups.release(["sg-1"])
+    cloud.security_groups.release(["sg-1"], "cg")
     assert cloud.security.named
     with pytest.raises(GroupMissing, match="no security group 'other' to adopt"):
         cloud.security_groups.require_usable([SecurityGroup("other", adopt=True)])
+
+
+def test_rules_that_the_cloud_cannot_have_are_refused_beforehand(cloud: MemoryCloud) -> None:
+    with pytest.raises(InvalidCall, match="a wrong rule"):
+        cloud.security_groups.require_usable([SecurityGroup("web", ({"protocol": "wrong"},))])
+    assert not cloud.security.named
 
 
 def test_a_server_group_that_has_an_operators_group_goes_on_with_it(cloud: MemoryCloud) -> None:
@@ -150,7 +156,7 @@ def test_only_what_is_ours_and_unused_is_released(cloud: MemoryCloud) -> None:
     cloud.security_groups.ensure([SecurityGroup("a"), SecurityGroup("b")], mark)
     assert cloud.security_groups.created_for(mark) == {"sg-1", "sg-2"}
     cloud.security.used = {"sg-1"}
-    cloud.security_groups.release(["sg-1", "sg-2", "sg-3"])
+    cloud.security_groups.release(["sg-1", "sg-2", "sg-3"], mark.group_cid)
     assert list(cloud.security.named) == ["a"]
     with pytest.raises(CpiError, match="in use"):
         cloud.security_groups.delete("sg-1")

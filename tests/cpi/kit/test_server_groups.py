@@ -22,6 +22,7 @@ from coterie.cpi.contract import (
 )
 from coterie.cpi.kit.group_records import GroupRecord
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, RecordedGroup
+from coterie.slotted import replace
 
 WEB = SecurityGroup("web", ({"ports": "80"},))
 
@@ -87,6 +88,13 @@ def test_a_security_group_that_is_gone_is_noted(cloud: MemoryCloud) -> None:
     cloud.security.named.clear()
     view = cloud.server_groups.inspect(cid)
     assert view.state == "drifted" and "sg-1 was deleted" in view.notes[0]
+
+
+def test_the_hosts_that_a_group_names_are_shown(cloud: MemoryCloud) -> None:
+    cid = cloud.server_groups.create(metadata(), cloud.mark())
+    assert cloud.server_groups.inspect(cid).hosts is None
+    cloud.groups.groups = [replace(cloud.groups.groups[0], hosts=("h1", "h2"))]
+    assert cloud.server_groups.inspect(cid).hosts == ("h1", "h2")
 
 
 def test_adoption_takes_the_one_group_of_that_name_and_policy(cloud: MemoryCloud) -> None:
@@ -210,11 +218,31 @@ def test_a_foreign_group_of_our_name_is_left_alone(cloud: MemoryCloud) -> None:
 def test_security_groups_shared_with_another_server_group_outlive_the_first(cloud: MemoryCloud) -> None:
     first, second = (cloud.server_groups.create(metadata("anti-affinity", WEB), cloud.mark()) for _ in range(2))
     cloud.server_groups.delete(first)
-    assert cloud.records.holders("sg-1") == (second,)
+    assert cloud.records.holders() == {"sg-1": (second,)}
     with pytest.raises(GroupInUse, match="belongs to 1"):
         cloud.security_groups.delete("sg-1")
     cloud.server_groups.delete(second)
     assert not cloud.security.named
+
+
+def test_lists_that_lag_keep_no_security_group_alive(cloud: MemoryCloud) -> None:
+    other = cloud.server_groups.create(metadata("anti-affinity", SecurityGroup("other")), cloud.mark())
+    cid = cloud.server_groups.create(metadata("anti-affinity", WEB), cloud.mark())
+    cloud.store.late = list(cloud.store.records)
+    cloud.server_groups.update(cid, metadata("anti-affinity", SecurityGroup("new")))
+    assert sorted(cloud.security.named) == ["new", "other"]
+    cloud.server_groups.delete(cid)
+    assert list(cloud.security.named) == ["other"]
+    cloud.security_groups.release(["sg-1"], other)
+    assert list(cloud.security.named) == ["other"]
+
+
+def test_joining_reads_the_records_of_one_group(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each VM costs as much as there are server groups."""
+    cid = cloud.server_groups.create(metadata("anti-affinity", WEB), cloud.mark())
+    monkeypatch.setattr(cloud.store, "list_records", _throttled)
+    membership = cloud.server_groups.membership({"bosh": {"server_group_cid": cid}})
+    assert membership and membership.security_groups == ("sg-1",)
 
 
 def test_the_record_with_the_highest_number_counts(cloud: MemoryCloud) -> None:

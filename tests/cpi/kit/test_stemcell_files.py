@@ -43,3 +43,9 @@ def test_an_archive_without_a_disk_is_an_error(tmp_path: Path, raw: bytes) -> No
     with pytest.raises(CpiError, match="archive") as caught, open_disk(path):
         pass
     assert caught.value.remedy
+
+
+def test_a_file_that_is_not_there_is_told_before_the_cloud_is_called(tmp_path: Path) -> None:
+    with pytest.raises(CpiError, match="the image cannot be read") as told, open_disk(tmp_path / "none"):
+        pass
+    assert told.value.remedy == "name a file that exists"

@@ -28,7 +28,8 @@ def test_looks_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_look_is_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     with pytest.raises(Overdue, match="the boot did not happen within 3 s") as caught:
-        Waits(60, 2).until("the boot", lambda: None, 3, why="it is asleep")
+        Waits(60, 2).until("the boot", lambda: None, 3, why="it is asleep", details={"machine": "m1"})
     assert clock.now == 3
+    assert caught.value.details["machine"] == "m1"
     assert caught.value.why == "it is asleep"
     assert caught.value.remedy

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.peers.incus.cluster import MEMBERS, Cluster
-from tests.peers.incus.packages import install, missing
+from tests.peers.incus.packages import install, missing, runs_machines
+
+_MACHINES = "with what virtual machines need"
 
 
 def main() -> None:
@@ -25,10 +27,12 @@ def main() -> None:
         ("demo", "a deployment, from nothing to nothing"),
     ):
         verbs.add_parser(verb, help=text)
+    verbs.choices["up"].add_argument("--machines", action="store_true", help=_MACHINES)
     for verb in ("crash", "boot", "cut", "heal"):
         verbs.add_parser(verb).add_argument("member", choices=MEMBERS)
     run = verbs.add_parser("run", help="up, the command, and down what was not up")
     run.add_argument("--clusters", type=int, default=1, help="one for each worker of a test run")
+    run.add_argument("--machines", action="store_true", help=_MACHINES)
     run.add_argument("command", nargs=argparse.REMAINDER)
     words = parser.parse_args()
     cluster = Cluster()
@@ -38,22 +42,26 @@ def main() -> None:
         play(cluster)
     elif words.verb == "needs":
         print(missing() or "nothing is missing")
+        if not runs_machines():
+            print("for virtual machines: python3 -m tests.peers.incus install")
     elif words.verb == "install":
-        install()
+        install(machines=True)
     elif words.verb == "up":
-        bring_up([cluster])
+        bring_up([cluster], machines=words.machines)
     elif words.verb == "down":
         cluster.stop()
     elif words.verb == "run":
-        sys.exit(run_with([Cluster(number) for number in range(words.clusters)], words.command))
+        sys.exit(
+            run_with([Cluster(number) for number in range(words.clusters)], words.command, machines=words.machines)
+        )
     else:
         getattr(cluster, words.verb)(words.member)
 
 
-def bring_up(clusters: Sequence[Cluster]) -> None:
+def bring_up(clusters: Sequence[Cluster], *, machines: bool) -> None:
     if os.getuid() != 0:
         raise SystemExit("a cluster in namespaces needs root")
-    install()
+    install(machines=machines)
     began = time.monotonic()
     with ThreadPoolExecutor(max(1, len(clusters))) as pool:
         list(pool.map(Cluster.start, clusters))
@@ -61,10 +69,10 @@ def bring_up(clusters: Sequence[Cluster]) -> None:
         print(f"three members answer after {time.monotonic() - began:.1f} s: {cluster.socket()}", flush=True)
 
 
-def run_with(clusters: Sequence[Cluster], command: list[str]) -> int:
+def run_with(clusters: Sequence[Cluster], command: list[str], *, machines: bool) -> int:
     own = [one for one in clusters if not one.runs()]
     try:
-        bring_up(own)
+        bring_up(own, machines=machines)
         return subprocess.call(command)
     finally:
         for cluster in own:

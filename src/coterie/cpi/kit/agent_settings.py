@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coterie.cpi.contract import Json, Networks
+from coterie.cpi.contract import InvalidCall, Json, Networks
+from coterie.cpi.kit.create_vm import CreateVmArgs
 from coterie.slotted import dataclass, field
 
 _OF_THE_CLOUD = ("mbus", "ntp", "blobstore")  # what properties.agent may say for all VMs of a cloud
@@ -45,6 +46,28 @@ class AgentSettings:
             **{key: value for key, value in self.cloud.items() if key in _OF_THE_CLOUD},
             **self.more,
         }
+
+
+def dhcp_settings(
+    args: CreateVmArgs[Any], disks: Json, agent: Mapping[str, Any], *, most: int, cloud: str, keys: Sequence[str] = ()
+) -> bytes:
+    """The document for a VM that is named by its mark, and asks for its addresses by DHCP. Sorted, so that a repeat is
+    the same. `agent`: the cloud's `properties.agent`; `most`: as many bytes as the cloud takes, refused before anything
+    is created."""
+    document = AgentSettings(
+        agent_id=args.agent_id,
+        vm_name=args.mark.name(),
+        networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
+        requested_networks=args.networks,
+        disks=disks,
+        env=args.env,
+        keys=keys,
+        cloud=agent,
+    ).document()
+    raw = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+    if len(raw) > most:
+        raise InvalidCall(f"the agent's settings have {len(raw)} bytes, {cloud} takes {most}", remedy="shorten env")
+    return raw
 
 
 def agent_networks(networks: Networks, macs: Mapping[str, str | None], *, use_dhcp: bool | None = None) -> Json:

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from coterie.cpi.contract import Cpi
-from coterie.cpi.contract.errors import CpiError, OutcomeUnknown
+from coterie.cpi.contract.errors import Changed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.errors import CoterieError
 
 P = ParamSpec("P")
@@ -27,6 +27,29 @@ class ClassifiedRefusal(CpiError):
 
 def translate(error: ClassifiedRefusal) -> CpiError:
     return error.kind(error.what, why=error.why, remedy=error.remedy, retryable=error.retryable, details=error.details)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether it is trouble of the moment, and says nothing of what was asked for."""
+    return (error.kind if isinstance(error, ClassifiedRefusal) else type(error)) in (Throttled, Unavailable)
+
+
+def rest_after(error: Exception, usual: float) -> float | None:
+    """For `ask_patiently`: trouble of the moment is waited out, for as long as the cloud says."""
+    if not isinstance(error, CpiError) or not is_passing(error):
+        return None
+    return max(usual, float(error.details.get("retry_after") or 0.0))
+
+
+def rewrite(read: Callable[[], R], write: Callable[[R], object], tries: int = 5) -> None:
+    """Read and write until no other writer was between the two: the cloud refuses what was written too late."""
+    for attempt in range(tries):
+        try:
+            write(read())
+            return
+        except ClassifiedRefusal as error:
+            if error.kind is not Changed or attempt == tries - 1:
+                raise
 
 
 def translate_errors(refusal: type[E], translate: Callable[[E], CpiError]) -> Callable[[type[C]], type[C]]:

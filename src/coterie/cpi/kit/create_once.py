@@ -238,3 +238,16 @@ def wait_or_remove(wait: Callable[[], T], remove: Callable[[], None]) -> T:
                 remedy="check the file or disk it names, then repeat",
             ) from error
         raise
+
+
+def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:
+    """After a creation that is known to have failed: the error to raise, once what it may have made is gone."""
+    try:
+        remove()
+    except CpiError as trouble:
+        return OutcomeUnknown(
+            f"{error.what}, and what it made could not be removed",
+            why=f"{error}; then {trouble}",
+            remedy="look for what it may have made before repeating it",
+        )
+    return error

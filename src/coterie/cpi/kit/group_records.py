@@ -7,7 +7,7 @@ unfinished change can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from coterie.cpi.contract import InvalidCall
@@ -35,7 +35,10 @@ class RecordStore(Protocol):
         """How many security groups one record holds."""
 
     def list_records(self) -> list[GroupRecord]:
-        """All readable records, in any order."""
+        """All readable records, in any order; a list may lag behind what was written."""
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        """Those of one server group as they are now, in any order."""
 
     def require_room(self, cid: str) -> None:
         """Raise where the cloud takes no record of another server group."""
@@ -53,23 +56,25 @@ class GroupRecords:
 
     def newest(self) -> dict[str, GroupRecord]:
         """The record that counts, of every server group by its CID."""
-        return {record.cid: record for record in sorted(self._store.list_records(), key=lambda one: one.number)}
+        return _newest(self._store.list_records())
 
     def find(self, cid: str) -> GroupRecord | None:
-        return self.newest().get(cid)
+        """The record that counts, of one server group."""
+        return max(self._store.records_of(cid), key=_number, default=None)
 
     def list_of(self, cid: str) -> list[GroupRecord]:
         """Of one server group, the newest last; more than one only while a change is not finished."""
-        found = [record for record in self._store.list_records() if record.cid == cid]
-        return sorted(found, key=lambda record: record.number)
+        return sorted(self._store.records_of(cid), key=_number)
 
-    def security_groups(self) -> set[str]:
-        """Ids of all that some server group has."""
-        return {one for record in self.newest().values() for one in record.security_groups}
+    def security_groups(self, cid: str) -> set[str]:
+        """Ids of all that some server group has. `cid`: the one that was just changed, which a list may not show."""
+        others = [record for record in self.newest().values() if record.cid != cid]
+        own = self.find(cid)
+        return {one for record in (*others, *([own] if own else ())) for one in record.security_groups}
 
-    def holders(self, security_group: str) -> tuple[str, ...]:
-        """CIDs of the server groups whose VMs get this security group, whether or not they have a VM now."""
-        return tuple(sorted(one.cid for one in self.newest().values() if security_group in one.security_groups))
+    def holders(self) -> dict[str, tuple[str, ...]]:
+        """Of each security group the CIDs of the server groups whose VMs get it, whether or not they have a VM now."""
+        return holders_in(self._store.list_records())
 
     def require_room(self, cid: str, count: int) -> None:
         """Refuse, before anything is created, what no record could hold."""
@@ -97,6 +102,23 @@ class GroupRecords:
     def _delete(self, records: Sequence[GroupRecord]) -> None:
         if records:
             self._store.delete_records(records)
+
+
+def holders_in(records: Iterable[GroupRecord]) -> dict[str, tuple[str, ...]]:
+    """`GroupRecords.holders`, of records that were listed already."""
+    found: dict[str, tuple[str, ...]] = {}
+    for cid, record in sorted(_newest(records).items()):
+        for one in record.security_groups:
+            found[one] = (*found.get(one, ()), cid)
+    return found
+
+
+def _newest(records: Iterable[GroupRecord]) -> dict[str, GroupRecord]:
+    return {record.cid: record for record in sorted(records, key=_number)}
+
+
+def _number(record: GroupRecord) -> int:
+    return record.number
 
 
 def tag_of(record: GroupRecord) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import ipaddress
+import json
 import select
 import ssl
 import threading
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from coterie.cpi.contract import CpiError, OutcomeUnknown, Unavailable
@@ -64,6 +65,14 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    def document(self) -> dict[str, Any]:
+        """The body as a JSON object; empty where it is none."""
+        try:
+            found = json.loads(self.body) if self.body else {}
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     @property
     def retry_after(self) -> float | None:

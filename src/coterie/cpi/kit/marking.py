@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import InvalidCall, Mark, read_group_cid, read_name
+from coterie.cpi.contract import InvalidCall, Mark, NameTaken, read_group_cid, read_name
 from coterie.ids import INTENT_LENGTH
 
 RESERVED = "coterie-"
@@ -28,6 +28,12 @@ def read_mark_name(name: str, director_uuid: str) -> Mark | None:
     """The mark of this Director in the name of an object or the CID of a server group."""
     found = read_name(name) or read_group_cid(name)
     return Mark(director_uuid, found.intent) if found and found.belongs_to(director_uuid) else None
+
+
+def require_mark(found: Mark | None, mark: Mark, what: str) -> None:
+    """For what has the name of a mark: only that mark itself makes it ours."""
+    if found != mark:
+        raise NameTaken(f"{what} has the name of {mark.name()}, but not its mark", remedy="find out who made it")
 
 
 def metadata_tags(

@@ -43,8 +43,10 @@ def az_item(needs: Needs, names: Sequence[str], default: str | None, word: str) 
     """Whether all zones that are needed are among these; `word`: what the cloud calls them."""
     unknown = [az for az in (*needs.azs, *([default] if default else ())) if az not in names]
     if unknown:
-        return CheckItem("azs", False, f"there is no {word} {', '.join(unknown)}", f"use one of: {', '.join(names)}")
-    return CheckItem("azs", True, f"{word}s {', '.join(names)}", facts={"azs": list(names)})
+        return CheckItem(
+            "azs", False, f"there is no {word} {', '.join(unknown)}", f"use one of: {', '.join(names) or 'none'}"
+        )
+    return CheckItem("azs", True, f"{word}s {', '.join(names) or 'none'}", facts={"azs": list(names)})
 
 
 def _strict_item(key: str, count: int, hosts: Sequence[Mapping[str, Any]]) -> CheckItem:

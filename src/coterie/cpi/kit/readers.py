@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from coterie.cpi.contract.forms import Reader
+from coterie.cpi.contract.forms import Form, Reader
 from coterie.slotted import fields
+
+T = TypeVar("T")
 
 
 def text(value: Any) -> str:
@@ -105,11 +107,34 @@ def urls(value: Any) -> dict[str, str]:
     return {key: url(one) for key, one in mapping(value).items()}
 
 
-def readers_of(spec: type, **special: Reader) -> dict[str, Reader]:
-    """A reader for each field of a dataclass, by the field's type, or the `special` one of its name. The annotations
-    must be texts, as `from __future__ import annotations` makes them."""
-    return {one.name: special.get(one.name) or _BY_TYPE[str(one.type).removesuffix(" | None")] for one in fields(spec)}
+def nested(form: Form, make: Callable[..., T]) -> Reader:
+    """What a form of its own reads, and `make` makes of it. Its mistakes are told without the values, which may be
+    secrets in the wrong place."""
 
+    def read(value: Any) -> T:
+        given = mapping(value)
+        if mistakes := form.mistakes(given):
+            raise ValueError("; ".join(f"{one.key}: {one.remedy}" for one in mistakes))
+        return make(**form.read(given, ""))
+
+    return read
+
+
+def readers_of(spec: type, by_type: Mapping[str, Reader] | None = None, /, **special: Reader) -> dict[str, Reader]:
+    """A reader for each field of a dataclass: the `special` one of its name, that of a property which every cloud has,
+    or by the field's type. `by_type`: those of further types. The annotations must be texts, as `from __future__ import
+    annotations` makes them."""
+    by_name, types = {**_BY_NAME, **special}, {**_BY_TYPE, **(by_type or {})}
+    return {one.name: by_name.get(one.name) or types[str(one.type).removesuffix(" | None")] for one in fields(spec)}
+
+
+_BY_NAME: Mapping[str, Reader] = {
+    "endpoint": url,
+    "metadata_url": url,
+    "proxy_url": proxy_url,
+    "retries": whole(0, 100),
+    "max_parallel_calls": whole(1, 1000),
+}
 
 _BY_TYPE: Mapping[str, Reader] = {
     "str": text,

@@ -109,13 +109,15 @@ class SecurityGroups:
             raise  # something may have been created, and nothing that it needs may go
         except CpiError:
             with suppress(CpiError):  # the first error counts; what is left is found by its mark
-                self.release(created)
+                self.release(created, mark.group_cid)
             raise
         return tuple(sorted(one.id for one in found.values()))
 
     def require_usable(self, requests: Iterable[SecurityGroup], held: Collection[str] = ()) -> None:
-        """Refuse what `ensure` would refuse because of the security groups that are there."""
+        """Refuse what `ensure` would refuse because of the security groups that are there, or of rules that this cloud
+        cannot have."""
         for request in requests:
+            self._cloud.require_rules(read_rules(request.rules or ()))
             self._find_usable(request, held)
 
     def require_existing(self, names: Iterable[str]) -> list[str]:
@@ -128,10 +130,10 @@ class SecurityGroups:
             found.append(one.id)
         return found
 
-    def release(self, cids: Iterable[str]) -> None:
-        """Delete those of these that we created and nothing uses."""
+    def release(self, cids: Iterable[str], server_group: str) -> None:
+        """Delete those of these that we created and nothing uses. `server_group`: the CID of the one that had them."""
         wanted = list(cids)
-        used = self._records.security_groups() if wanted else set()
+        used = self._records.security_groups(server_group) if wanted else set()
         for cid in wanted:
             found = None if cid in used else self._cloud.read(cid)
             if found and found.mark:
@@ -144,7 +146,7 @@ class SecurityGroups:
             raise Changed(
                 f"security group {cid} is not ours", why="it bears no mark, or a copied one", remedy="leave it"
             )
-        holders = self._records.holders(cid)
+        holders = self._records.holders().get(cid)
         if holders:
             raise GroupInUse(
                 f"security group {cid} belongs to {len(holders)} server groups",
@@ -165,9 +167,9 @@ class SecurityGroups:
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         return self._cloud.read(cid)
 
-    def holders(self, cid: str) -> tuple[str, ...]:
-        """CIDs of the server groups that have it."""
-        return self._records.holders(cid)
+    def holders(self) -> dict[str, tuple[str, ...]]:
+        """Of each security group the CIDs of the server groups that have it."""
+        return self._records.holders()
 
     def created_for(self, mark: Mark) -> set[str]:
         """Ids of those that bear this mark: what was still in use when it should have gone, or an interrupted call

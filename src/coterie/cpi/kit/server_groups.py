@@ -44,7 +44,8 @@ OPTIONS = ("name", "adopt")
 @dataclass(frozen=True, slots=True)
 class ExistingGroup:
     """A server group as the cloud holds it now. `is_ours`: this Director created it. `members`: ids of its VMs.
-    `row`: the cloud's own answer, for the driver that gave it."""
+    `row`: the cloud's own answer, for the driver that gave it. `hosts`: the only ones that members may be on, if the
+    group says so."""
 
     id: str
     name: str
@@ -52,6 +53,7 @@ class ExistingGroup:
     members: tuple[str, ...] = ()
     is_ours: bool = True
     row: Mapping[str, Any] = field(default_factory=dict)
+    hosts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ class ServerGroups:
             self._cloud.exchange_security_groups(cid, group, old, new)
             self._records.delete_older(cid)
         if new or records:  # else it never had security groups
-            self._security_groups.release((self._security_groups.created_for(mark) | old) - set(new))
+            self._security_groups.release((self._security_groups.created_for(mark) | old) - set(new), cid)
 
     def delete(self, cid: str) -> None:
         if is_adopted(cid):
@@ -199,7 +201,7 @@ class ServerGroups:
             self._cloud.delete(group)
         if records:
             self._records.delete(cid)
-        self._security_groups.release(self._security_groups.created_for(mark) | _security_groups(records))
+        self._security_groups.release(self._security_groups.created_for(mark) | _security_groups(records), cid)
 
     def inspect(self, cid: str) -> GroupView:
         group, record = self._cloud.find(cid), self._record(cid)
@@ -214,6 +216,7 @@ class ServerGroups:
             resources=tuple(resources),
             members=tuple(members),
             notes=tuple(notes),
+            hosts=group.hosts if group else None,
         )
 
     def membership(self, env: Mapping[str, Any]) -> Membership | None:
@@ -236,7 +239,7 @@ class ServerGroups:
     ) -> list[RecordedGroup]:
         """Server groups of this Director that have a record, but are not in the cloud. `list_present`: names of those
         that are, called only where there is a record to compare. `only`: the one CID that is looked for."""
-        known = (cid for cid in self._records.newest() if only in (None, cid))
+        known = self._records.newest() if only is None else [only] if self._records.find(only) else []
         recorded = [cid for cid in known if _belongs_to(cid, director_uuid)]
         present = set(list_present()) if recorded else set()
         return [RecordedGroup(cid, tuple(self._cloud.list_tagged(cid))) for cid in recorded if cid not in present]
@@ -272,7 +275,7 @@ class ServerGroups:
             raise error
         try:
             if self._delete_created(mark.group_cid, created) or isinstance(error, NameTaken):
-                self._security_groups.release(self._security_groups.created_for(mark))
+                self._security_groups.release(self._security_groups.created_for(mark), mark.group_cid)
                 raise error
             if not created and not error.retryable:
                 raise error
@@ -366,10 +369,10 @@ def find_to_adopt(cloud: NamedGroups, metadata: GroupMetadata) -> ExistingGroup 
     return found[0]
 
 
-def group_missing(cid: str) -> GroupMissing:
+def group_missing(cid: str, why: str = "it was deleted behind our back") -> GroupMissing:
     return GroupMissing(
         f"server group {cid} is missing",
-        why="it was deleted behind our back",
+        why=why,
         remedy="deploy again so that the group is made anew, or take the VM out of the group",
     )
 

@@ -38,6 +38,15 @@ def smallest_fit(sizes: Iterable[Size], wanted: Requirements) -> Size | None:
 
 def instance_type_for(requirements: Mapping[str, int], sizes: Collection[Size], noun: str, where: str) -> Json:
     """cloud_properties of a cloud that makes ephemeral disks of any size."""
+    found, wanted = require_fit(requirements, sizes, noun, where)
+    disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
+    return {"instance_type": found.name, **disk}
+
+
+def require_fit(
+    requirements: Mapping[str, int], sizes: Collection[Size], noun: str, where: str
+) -> tuple[Size, Requirements]:
+    """The smallest size that fits, and what was required. `noun`: what the cloud calls a size."""
     wanted = read_requirements(requirements)
     found = smallest_fit(sizes, wanted)
     if found is None:
@@ -46,8 +55,7 @@ def instance_type_for(requirements: Mapping[str, int], sizes: Collection[Size], 
             why=f"none of the {len(sizes)} of {where}",
             remedy="ask for less, or use another region",
         )
-    disk = {"ephemeral_disk": {"size": wanted.disk_mb}} if wanted.disk_mb else {}
-    return {"instance_type": found.name, **disk}
+    return found, wanted
 
 
 def fits(size: Size, wanted: Requirements) -> bool:

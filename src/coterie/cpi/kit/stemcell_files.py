@@ -18,9 +18,16 @@ _DISK = "root."  # the builder names it root.img, root.vhd or root.vhdx
 _REMEDY = "give the image as it is in a stemcell, or the disk itself"
 
 
+def open_image(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
+
+
 @contextmanager
 def open_disk(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("rb") as file:
+    with open_image(path) as file:
         if not _is_packed(path):
             yield file
             return
@@ -47,7 +54,7 @@ def unpack_disk(path: Path) -> Iterator[Path]:
 
 
 def _is_packed(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_image(path) as file:
         return file.read(len(_GZIP)) == _GZIP
 
 

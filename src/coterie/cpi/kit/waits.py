@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from coterie.cpi.contract import OutcomeUnknown
+from coterie.cpi.contract import Json, OutcomeUnknown
 from coterie.slotted import dataclass
 
 T = TypeVar("T")
@@ -35,9 +35,10 @@ class Waits:
         first_s: float = 0.0,
         why: str = "",
         verb: str = "happen",
+        details: Json | None = None,
     ) -> T:
         """What `look` finds in the end. The first look is after `first_s`, the last one at the limit: `Overdue` then,
-        which says that `what` did not `verb` in time, and `why`. An error of `look` ends the wait."""
+        which says that `what` did not `verb` in time, `why`, and `details`. An error of `look` ends the wait."""
         limit = self.timeout_s if limit_s is None else limit_s
         deadline, rest = time.monotonic() + limit, self.poll_s
         time.sleep(min(first_s, limit))
@@ -46,6 +47,7 @@ class Waits:
             if found is not None:
                 return found
             if time.monotonic() >= deadline:
-                raise Overdue(f"{what} did not {verb} within {limit:.0f} s", why=why, remedy=self.remedy)
+                told = f"{what} did not {verb} within {limit:.0f} s"
+                raise Overdue(told, why=why, remedy=self.remedy, details=details)
             time.sleep(min(rest, max(deadline - time.monotonic(), 0.0)))
             rest = min(rest * self.growth, self.slowest_poll_s)

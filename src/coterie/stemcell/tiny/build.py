@@ -1,103 +1,72 @@
-"""Builds the image: a unified tarball of Incus and LXD, the same bytes each time."""
+"""Builds the images: unified tarballs of Incus and LXD, the same bytes each time from the same packages."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from coterie.errors import CoterieError
-from coterie.slotted import dataclass
+from coterie.slotted import replace
+from coterie.stemcell.tiny.disk_image import disk_image
+from coterie.stemcell.tiny.files import File, system_files, tar_entry
 
-_HERE = Path(__file__).parent
-_FOLDERS = (
-    *("bin", "sbin", "etc", "proc", "sys", "dev", "run", "tmp", "root", "www", "www/cgi-bin", "var", "var/vcap"),
-    *("var/vcap/bosh", "var/vcap/data", "var/vcap/store"),
-)
-_PROGRAMS = {"sbin/init": "init", "sbin/facts": "facts", "www/cgi-bin/write": "write"}
-# Incus writes the settings into the guest at each start.
 _METADATA = """architecture: {architecture}
 creation_date: 1
 properties:
   description: Coterie's tiny stemcell
   os: busybox
-templates:
+"""
+# Incus writes the settings into a container at each start.
+_TEMPLATES = """templates:
   /var/vcap/bosh/settings.json:
     when: [create, copy, start]
     template: settings.tpl
 """
-_DESCRIPTION = """name: tiny
+_DESCRIPTION = """name: {name}
 version: "1"
 operating_system: busybox
 api_version: 3
 stemcell_formats: [incus-tar]
-cloud_properties: {}
+cloud_properties: {{}}
 """
 _TEMPLATE = '{{ config_get("user.user-data", "{}")|safe }}'
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    name: str
-    content: bytes = b""
-    mode: int = 0o644
-    link: str = ""
-    is_folder: bool = False
-
-
-def build(out: Path, busybox: Path, architecture: str) -> None:
-    """`busybox`: one that needs no libraries, such as Debian's package busybox-static has."""
-    if not busybox.is_file():
-        raise CoterieError(
-            f"there is no {busybox}", remedy="install the package busybox-static, or name one with --busybox"
-        )
+def build(out: Path, busybox: Path, architecture: str, kernel: Path | None = None) -> None:
+    """`kernel`: for a virtual machine, see `disk_image`; without one, it is for a container."""
+    files = list(_container(busybox, architecture) if kernel is None else _machine(busybox, architecture, kernel))
     with (
         out.open("wb") as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
-        for one in _files(busybox, architecture):
-            archive.addfile(_entry(one), io.BytesIO(one.content))
+        for one in files:
+            archive.addfile(tar_entry(one), io.BytesIO(one.content))
 
 
-def build_stemcell(out: Path, busybox: Path, architecture: str) -> None:
+def build_stemcell(out: Path, busybox: Path, architecture: str, kernel: Path | None = None) -> None:
     """As `coterie stemcells upload` takes it: the image and its description."""
     with tempfile.TemporaryDirectory(prefix="coterie-tiny-") as folder:
         image = Path(folder) / "image"
-        build(image, busybox, architecture)
-        files = (_File("stemcell.MF", _DESCRIPTION.encode()), _File("image", image.read_bytes()))
+        build(image, busybox, architecture, kernel)
+        description = _DESCRIPTION.format(name="tiny-vm" if kernel else "tiny")
+        files = (File("stemcell.MF", description.encode()), File("image", image.read_bytes()))
         with tarfile.open(out, mode="w:gz", format=tarfile.USTAR_FORMAT) as archive:
             for one in files:
-                archive.addfile(_entry(one), io.BytesIO(one.content))
+                archive.addfile(tar_entry(one), io.BytesIO(one.content))
 
 
-def _files(busybox: Path, architecture: str) -> Iterator[_File]:
-    yield _File("metadata.yaml", _METADATA.format(architecture=architecture).encode())
-    yield _File("templates/settings.tpl", _TEMPLATE.encode())
-    yield _File("rootfs", mode=0o755, is_folder=True)
-    for name in _FOLDERS:
-        yield _File(f"rootfs/{name}", mode=0o1777 if name == "tmp" else 0o755, is_folder=True)
-    yield _File("rootfs/bin/busybox", busybox.read_bytes(), 0o755)
-    for applet in _applets(busybox):
-        yield _File(f"rootfs/bin/{applet}", link="busybox")
-    yield _File("rootfs/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
-    yield _File("rootfs/etc/group", b"root:x:0:\n")
-    for name, source in _PROGRAMS.items():
-        yield _File(f"rootfs/{name}", (_HERE / source).read_bytes(), 0o755)
+def _container(busybox: Path, architecture: str) -> Iterator[File]:
+    yield File("metadata.yaml", (_METADATA + _TEMPLATES).format(architecture=architecture).encode())
+    yield File("templates/settings.tpl", _TEMPLATE.encode())
+    yield File("rootfs", mode=0o755, is_folder=True)
+    for file in system_files(busybox):
+        yield replace(file, name=f"rootfs/{file.name}")
 
 
-def _applets(busybox: Path) -> list[str]:
-    listed = subprocess.run([str(busybox), "--list"], capture_output=True, text=True, check=True).stdout
-    return sorted(set(listed.split()) - {"busybox", "init"})
-
-
-def _entry(file: _File) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(file.name)
-    entry.mode, entry.size = file.mode, len(file.content)
-    entry.type = tarfile.DIRTYPE if file.is_folder else tarfile.SYMTYPE if file.link else tarfile.REGTYPE
-    entry.linkname = file.link
-    return entry
+def _machine(busybox: Path, architecture: str, kernel: Path) -> Iterator[File]:
+    yield File("metadata.yaml", _METADATA.format(architecture=architecture).encode())
+    yield File("rootfs.img", disk_image(busybox, kernel, architecture))

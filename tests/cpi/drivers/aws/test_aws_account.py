@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from peers.aws_bed import AwsBed
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import (
     AuthenticationFailed,
+    CpiError,
     InvalidCall,
     Kind,
     Mark,
@@ -28,6 +31,7 @@ from coterie.cpi.drivers.aws import (
     checks,
     create_vm,
     disks,
+    ec2,
     machines,
     networks,
     objects,
@@ -45,7 +49,7 @@ from coterie.sandbox.fronts.aws.refusals import ApiError
 from coterie.sandbox.quotas import set_quota
 
 POLICY = Path(__file__).parents[4] / "docs" / "aws-policy.json"
-PARTS = (checks, create_vm, disks, machines, networks, objects, security_groups, server_groups, stemcells)
+PARTS = (checks, create_vm, disks, machines, networks, objects, ec2, security_groups, server_groups, stemcells)
 # Without a right of their own, or with another name than the operation's.
 RIGHTS = {
     "ebs StartSnapshot": "ebs:StartSnapshot",
@@ -116,6 +120,32 @@ def test_a_cloud_that_ignores_filters_deletes_nothing_of_others(
     monkeypatch.undo()
     theirs.delete_vm(stranger)
     bed.operator.delete("vm", plain)
+
+
+def test_a_cloud_that_ignores_filters_changes_no_vm_of_others(
+    bed: AwsBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Security groups are exchanged on the members of the group only."""
+    group = lab.group(security_groups=[SecurityGroup("first")])
+    lab.vm(group=group)
+    other = Mark("5eed5eed-0000-4000-8000-000000000000", Ids().intent())
+    theirs = bed.open(other.director)
+    stranger = theirs.create_vm(**lab.vm_arguments(mark=other)).cid
+    changed: list[str] = []
+    monkeypatch.setattr(fronts, "select", lambda kind, found, filters: list(found))
+    run = Front.run
+
+    def watch(front: Front, action: str, given: dict[str, Any]) -> Any:
+        if action == "ModifyNetworkInterfaceAttribute":
+            changed.append(given["NetworkInterfaceId"])
+        return run(front, action, given)
+
+    monkeypatch.setattr(Front, "run", watch)
+    lab.cpi.update_server_group(group, lab.metadata(security_groups=[SecurityGroup("second")]))
+    members = lab.cpi.inspect_server_group(group).members
+    monkeypatch.undo()
+    assert len(changed) == len(members) == 1
+    theirs.delete_vm(stranger)
 
 
 def test_a_survey_costs_calls_by_pages_and_not_by_objects(bed: AwsBed, lab: Lab) -> None:
@@ -254,6 +284,38 @@ def test_only_the_named_source_gives_credentials(source: str, bed: AwsBed, monke
     else:
         with pytest.raises(AuthenticationFailed):
             bed.open().identity()
+
+
+class Machine(BaseHTTPRequestHandler):
+    """The metadata service as a machine sees it that demands a token."""
+
+    def do_PUT(self) -> None:
+        self._answer(b"token" if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else None)
+
+    def do_GET(self) -> None:
+        is_known = self.path == "/meta-data/instance-id" and self.headers["X-aws-ec2-metadata-token"] == "token"
+        self._answer(b"i-0a" if is_known else None)
+
+    def _answer(self, body: bytes | None) -> None:
+        self.send_response(200 if body else 401)
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, format: str, *arguments: object) -> None: ...
+
+
+def test_a_machine_learns_its_id_with_a_token(bed: AwsBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Machine)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(machines, "METADATA", f"http://127.0.0.1:{server.server_address[1]}")
+    try:
+        assert bed.open().current_vm_id() == "i-0a"
+        monkeypatch.setattr(machines, "METADATA", f"{machines.METADATA}/elsewhere")
+        with pytest.raises(CpiError, match="not seem to be a VM"):
+            bed.open().current_vm_id()
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_cloud_that_cannot_be_reached_took_nothing(bed: AwsBed) -> None:

@@ -30,7 +30,8 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.machines import ended
 from coterie.cpi.drivers.aws.properties import CLOUD, read_settings
-from coterie.cpi.kit.call_limit import call_limit
+from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.permit import Permit
 from coterie.sandbox import faults, server_groups
 from coterie.sandbox.fronts.aws import rows
 from coterie.sandbox.fronts.aws.front import Front
@@ -313,7 +314,7 @@ def test_a_role_is_assumed_by_one_request() -> None:
     with deaf_cloud() as (endpoint, seen):
         given = {"region": "eu-central-1", "access_key_id": "a", "secret_access_key": "b", "retries": 0}
         settings = read_settings({**given, "endpoint": endpoint, "role_arn": "arn:aws:iam::123456789012:role/coterie"})
-        client = Client(settings, "d", call_limit("role", 1, "d"), lambda: None)
+        client = Client(settings, Permit("d", CallLimit(1)))
         with pytest.raises(CpiError):
             client.ask("read the account", "get_caller_identity", "sts")
     assert len(seen) == 1 and "AssumeRole" in seen[0]

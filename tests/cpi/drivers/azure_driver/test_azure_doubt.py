@@ -16,7 +16,7 @@ from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CloudObject, CpiError, OutcomeUnknown, SecurityGroup, Throttled, VMCreationFailed
 from coterie.cpi.drivers.azure import client as client_module
-from coterie.cpi.drivers.azure.client import NSG, Client, Refusal
+from coterie.cpi.drivers.azure.client import Client, Refusal
 from coterie.cpi.drivers.azure.driver import AzureCpi
 from coterie.cpi.drivers.azure.machines import Machines
 from coterie.cpi.drivers.azure.stemcells import Stemcells
@@ -225,7 +225,7 @@ def test_a_security_group_on_a_subnet_keeps_its_rules(bed: AzureBed, lab: Lab, m
 
     def shared(self: Client, type_: str, name: str, **query: str) -> Any:
         row = get(self, type_, name, **query)
-        if row and type_ == NSG:
+        if row and type_ == "security group":
             row["properties"]["subnets"] = [{"id": SUBNET}]
         return row
 
@@ -298,6 +298,26 @@ def test_a_vm_that_runs_is_told_so_whatever_became_of_its_last_change(bed: Azure
     assert states() == {"stopped"}
     found.state = "Succeeded"
     bed.peer.front.shelf.put(found)
+
+
+def test_an_image_that_another_call_made_of_the_same_disk_is_answered(
+    bed: AzureBed, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other call deletes the disk with its image, before this one sees the disk that it has put."""
+    (path, properties), mark, finish = bed.image(), lab.mark(), Client._finish
+    cpi, other = bed.open(), bed.open()
+    assert isinstance(cpi, AzureCpi)
+
+    def late(self: Client, what: str, *rest: Any) -> Any:
+        if self is cpi.client and what.startswith("create disk"):
+            self._wait(what, *rest)
+            other.create_stemcell(path, properties, mark=mark)
+        return finish(self, what, *rest)
+
+    monkeypatch.setattr(Client, "_finish", late)
+    found = cpi.create_stemcell(path, properties, mark=mark)
+    assert found == mark.name()
+    lab.undo(lab.cpi.delete_stemcell, found)
 
 
 def test_versions_in_galleries_are_read_with_a_version_of_galleries() -> None:

@@ -117,14 +117,14 @@ def test_a_question_that_our_own_pace_puts_off_is_repeated(
     disk, paces = lab.disk(), [Throttled("later", remedy="wait")]
     cpi = bed.open()
     assert isinstance(cpi, CloudstackCpi)
-    pace = cpi.client.limit.pace
+    pace = cpi.client.permit.limit.pace
 
     def throttle(name: str) -> Any:
         if paces:
             raise paces.pop()
         return pace(name)
 
-    monkeypatch.setattr(cpi.client.limit, "pace", throttle)
+    monkeypatch.setattr(cpi.client.permit.limit, "pace", throttle)
     assert cpi.has_disk(disk)
     assert paces == []
 

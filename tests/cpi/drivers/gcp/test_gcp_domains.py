@@ -19,8 +19,8 @@ from peers.gcp_bed import DOMAINS, GcpBed
 from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError, NoPlacement, VMCreationFailed
-from coterie.cpi.drivers.gcp.domains import Domains
 from coterie.cpi.drivers.gcp.machines import Machines
+from coterie.cpi.drivers.gcp.server_groups import Domains
 
 SETTLE_S, LAG_S = 1.0, 0.8
 

@@ -16,7 +16,7 @@ from peers.product_cleanup import clean
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import Cpi, CpiError, Mark, OutcomeUnknown, SecurityGroup
-from coterie.cpi.drivers.gcp.client import Client
+from coterie.cpi.kit.http_calls import HttpCalls
 
 WEB = SecurityGroup("web", ({"protocol": "tcp", "ports": "80", "cidr": "10.0.0.0/8"}, {"ports": "22", "group": "web"}))
 OUT = SecurityGroup("web", ({"protocol": "tcp", "ports": "443", "cidr": "10.0.0.0/8", "direction": "egress"},))
@@ -29,15 +29,15 @@ class Killed(BaseException):
 
 def dying_after(cpi: Cpi, calls: int, patch: pytest.MonkeyPatch) -> None:
     """The process dies when this many calls were answered."""
-    request, left = Client._request, itertools.count(calls, -1)
+    send, left = HttpCalls._send_once, itertools.count(calls, -1)
 
-    def counted(self: Client, *arguments: Any, **keywords: Any) -> Any:
-        answer = request(self, *arguments, **keywords)
-        if self is cpi.client and next(left) == 1:  # type: ignore[attr-defined] # it is ours
+    def counted(self: HttpCalls, *arguments: Any, **keywords: Any) -> Any:
+        answer = send(self, *arguments, **keywords)
+        if self is cpi.client.calls and next(left) == 1:  # type: ignore[attr-defined] # it is ours
             raise Killed
         return answer
 
-    patch.setattr(Client, "_request", counted)
+    patch.setattr(HttpCalls, "_send_once", counted)
 
 
 def sweep(bed: GcpBed, keep: set[str]) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,11 +12,12 @@ from coterie.cpi.conformance.expect import expect_error
 from coterie.cpi.contract import AuthenticationFailed, InvalidCall, Unavailable
 from coterie.cpi.drivers.gcp import login
 from coterie.cpi.drivers.gcp.driver import GcpCpi
+from coterie.cpi.kit.tokens import Tokens
 
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "_known", {})
+    monkeypatch.setattr(login, "_tokens", Tokens())
 
 
 @pytest.fixture
@@ -117,51 +115,3 @@ def test_no_secret_is_shown(bed: GcpBed) -> None:
     cpi = bed.open()
     assert isinstance(cpi, GcpCpi)
     assert "PRIVATE KEY" not in repr(cpi.client.settings)
-
-
-def test_a_token_of_little_life_is_used_for_half_of_it(bed: GcpBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def ask(self: login.Login) -> tuple[str, float]:
-        asked.append(f"token {len(asked)}")
-        assert len(asked) < 10, "it is asked for again and again"
-        return asked[-1], time.time() + 100.0
-
-    cpi = bed.open()
-    assert isinstance(cpi, GcpCpi)
-    monkeypatch.setattr(login.Login, "_ask", ask)
-    assert [cpi.client._login.token() for _ in range(2)] == ["token 0"] * 2
-    assert cpi.client._login.token(refused="token 0") == "token 1"
-
-
-def test_a_refused_token_that_comes_again_and_again_ends_in_an_error(
-    bed: GcpBed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cpi = bed.open()
-    assert isinstance(cpi, GcpCpi)
-    monkeypatch.setattr(login.time, "sleep", lambda seconds: None)
-    answers = iter([("old", time.time() + 3600.0)] * 50)
-    monkeypatch.setattr(login.Login, "_ask", lambda self: next(answers))
-    given = cpi.client._login.token
-    expect_error(AuthenticationFailed, lambda: given(refused=given()))
-
-
-def test_a_cloud_whose_token_hangs_keeps_no_other_waiting(bed: GcpBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, go = bed.open(), threading.Event()
-    bed.more["json_key"] = {**bed.peer.properties()["json_key"], "private_key_id": "other"}
-    second = bed.open()
-    assert isinstance(first, GcpCpi) and isinstance(second, GcpCpi)
-
-    def ask(self: login.Login) -> tuple[str, float]:
-        if self is first.client._login:
-            assert go.wait(20)
-        return "token", time.time() + 3600.0
-
-    monkeypatch.setattr(login.Login, "_ask", ask)
-    with ThreadPoolExecutor(2) as pool:
-        hanging = pool.submit(first.client._login.token)
-        try:
-            assert pool.submit(second.client._login.token).result(10) == "token"
-        finally:
-            go.set()
-        assert hanging.result(10) == "token"

@@ -27,7 +27,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.gcp.checks import RIGHTS
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.create_vm import _Creation
-from coterie.cpi.drivers.gcp.domains import Domains
+from coterie.cpi.drivers.gcp.server_groups import Domains
 from coterie.cpi.kit.kept_policy import YoungerStays
 from coterie.cpi.kit.waits import Overdue
 from coterie.sandbox.fronts.gcp.call import Call, Trick

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from peers.incus_bed import CLUSTER, IncusBed, stemcell
+from peers.incus_bed import CLUSTER, IncusBed
 from tests.requests.site import Site, site
 
 from coterie.cpi.contract import EVERY_SOURCE, Cpi, Runtime
@@ -44,10 +44,11 @@ def subnet(*azs: str) -> dict[str, Any]:
 
 
 def config(bed: IncusBed, **more: Any) -> str:
+    size = {key: value for key, value in bed.vm_properties(bed.azs[0]).items() if key != "cluster_group"}
     parts = {
         "clouds": [{"name": "lab", "driver": "incus", "properties": bed.properties()}],
         "azs": [{"name": az, "cloud": "lab", "cloud_properties": {"cluster_group": az}} for az in bed.azs],
-        "vm_types": [{"name": "small", "cloud_properties": {"cpu": 1, "memory": 64}}],
+        "vm_types": [{"name": "small", "cloud_properties": size}],
         "networks": [{"name": "net", "subnets": [subnet(*bed.azs)]}],
     }
     return json.dumps({**parts, **more})
@@ -64,7 +65,7 @@ def placed(folder: Path, bed: IncusBed) -> Iterator[Place]:
         made.bed = bed
         made.config = config(bed)
         image = folder / "site" / "stemcells" / "image"
-        image.write_bytes(Path(stemcell()).read_bytes())
+        image.write_bytes(Path(bed.image()[0]).read_bytes())
         yield made
         if made.nodes():
             made.delete(delete_disks=True)

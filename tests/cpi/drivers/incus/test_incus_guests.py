@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import time
 import urllib.error
-import urllib.request
 from typing import Any
 
 from peers.incus_bed import CLUSTER, IncusBed
 from peers.incus_operator import VOLUMES
+from tests.cpi.drivers.incus.guest import facts, get
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import SecurityGroup
-
-_PATIENCE_S = 20.0
-
-
-def get(ip: str, path: str, timeout: float = 2.0) -> str:
-    with urllib.request.urlopen(f"http://{ip}{path}", timeout=timeout) as answer:
-        return str(answer.read().decode())
-
-
-def facts(ip: str, **wanted: Any) -> Any:
-    """Once the guest answers, and its facts have these values."""
-    give_up, found = time.monotonic() + _PATIENCE_S, None
-    while time.monotonic() < give_up:
-        try:
-            found = json.loads(get(ip, "/facts"))
-            if all(found[key] == value for key, value in wanted.items()):
-                return found
-        except (OSError, ValueError):
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"the guest at {ip} shows {found}, not {wanted}")
 
 
 def machine(lab: Lab, ip: str, **more: Any) -> str:
@@ -118,6 +95,7 @@ def test_rules_of_a_security_group_reach_the_guest_in_place(lab: Lab) -> None:
     def rules(port: str) -> SecurityGroup:
         return SecurityGroup("guest-web", ({"protocol": "tcp", "ports": port, "cidr": f"{CLUSTER.guests}.0.0/16"},))
 
+    lab.needs_security_groups()
     group, ip = lab.group(security_groups=[rules("80")]), str(lab.bed.address("z1"))
     machine(lab, ip, group=group)
     facts(ip)
@@ -138,3 +116,16 @@ def test_a_rebooted_guest_answers_again(lab: Lab) -> None:
     facts(ip)
     lab.cpi.reboot_vm(vm)
     facts(ip, hostname=vm)
+
+
+def test_a_guest_that_says_it_is_ready_runs(bed: IncusBed, lab: Lab) -> None:
+    """Incus then shows another state. Here its own note of that is written, as the guest's request does."""
+    arguments = lab.vm_arguments()
+    vm = lab.cpi.create_vm(**arguments).cid
+    lab.undo(lab.cpi.delete_vm, vm)
+    bed.operator.call("PATCH", f"/1.0/instances/{vm}", {"config": {"volatile.last_state.ready": "true"}})
+    assert bed.operator.call("GET", f"/1.0/instances/{vm}")["status"] == "Ready"
+    (found,) = lab.cpi.survey("vm", bed.director_uuid).objects
+    assert found.state == "running"
+    assert lab.cpi.create_vm(**arguments).cid == vm, "it is whole, not half-made"
+    lab.cpi.reboot_vm(vm)

@@ -1,9 +1,9 @@
-"""Virtual machines on a cluster that runs none: what can be made for them is, and the rest is refused."""
+"""What is for virtual machines and what is for containers is not mixed."""
 
 from __future__ import annotations
 
 import pytest
-from peers.incus_bed import POOL, IncusBed
+from peers.incus_bed import POOL, IncusBed, require_machines
 
 from coterie.cpi.conformance.lab import Lab
 from coterie.cpi.contract import CpiError
@@ -11,13 +11,7 @@ from coterie.cpi.contract import CpiError
 MACHINE = "virtual-machine"
 
 
-def test_members_without_qemu_refuse_them_and_the_plan_says_so(bed: IncusBed, lab: Lab) -> None:
-    if "qemu" in str(bed.operator.call("GET", "/1.0")["environment"]["driver"]):
-        pytest.skip("this cluster runs virtual machines")
-    bed.more = {"default_type": MACHINE}
-    items = {item.what: item for item in bed.open().check()}
-    assert not items["virtual machines"].ok
-    bed.more = {}
+def test_an_image_for_containers_is_refused_to_one(bed: IncusBed, lab: Lab) -> None:
     arguments = lab.vm_arguments()
     before = bed.inventory()
     arguments["cloud_properties"] |= {"type": MACHINE}
@@ -27,6 +21,7 @@ def test_members_without_qemu_refuse_them_and_the_plan_says_so(bed: IncusBed, la
 
 
 def test_a_block_volume_for_one_is_made_grows_and_is_refused_to_a_container(bed: IncusBed, lab: Lab) -> None:
+    require_machines()
     disk = lab.cpi.create_disk(64, {"type": MACHINE}, mark=lab.mark())
     lab.undo(lab.cpi.delete_disk, disk)
     row = bed.operator.call("GET", f"/1.0/storage-pools/{POOL}/volumes/custom/{disk.partition(':')[2]}")

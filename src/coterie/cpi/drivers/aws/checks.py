@@ -7,23 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.cpi.contract import AuthenticationFailed, CheckItem, CpiError, Needs, PrivilegeMissing
-from coterie.cpi.drivers.aws.client import Client, Refusal, filters
-from coterie.cpi.drivers.aws.objects import LISTINGS
+from coterie.cpi.contract import CheckItem, CpiError, Needs, PrivilegeMissing
+from coterie.cpi.drivers.aws import ec2
+from coterie.cpi.drivers.aws.client import RIGHTS, Client, Refusal
 from coterie.cpi.drivers.aws.properties import HOST_POLICY
 from coterie.cpi.drivers.aws.server_groups import GROUPS_PER_REGION, Groups, no_host_error
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import credentials_item, need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass
 
-_REMEDY = "give the user or role the rights in docs/aws.md"
 _RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "security_groups"}
 _STANDARD_VCPUS = ("ec2", "L-1216C47A")  # of running on-demand instances of these families, together:
 _STANDARD = re.compile(r"^(a|c|d|h|i|im|is|m|r|t|z)\d")
@@ -36,22 +28,16 @@ class Checks:
     groups: Groups
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        try:
-            identity = self.identity()
-        except (Refusal, AuthenticationFailed, PrivilegeMissing) as error:
-            if error.retryable:
-                raise
-            return [CheckItem("credentials", False, str(error), error.remedy)]
+        first = credentials_item(self.identity)
+        if not first.ok:
+            return [first]
         return [
-            CheckItem("credentials", True, identity),
+            first,
             run_check("azs", lambda: self._azs(needs)),
             run_check("quotas", lambda: self._quotas(needs)),
             run_check("privileges", self._privileges),
-            *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, LISTINGS),
-            *group_items(needs, self.groups.inspect, self.groups.refuse),
+            *need_items(needs, self.client.settings.policies, ec2.LISTINGS, self.groups.server),
             *_host_items(needs),
-            *security_group_items(needs, self.groups.server.require_security_groups),
         ]
 
     def identity(self) -> str:
@@ -60,8 +46,8 @@ class Checks:
         return f"account {account} in region {self.client.settings.region}"
 
     def _azs(self, needs: Needs) -> CheckItem:
-        rows = self.client.ask("list zones", "describe_availability_zones")["AvailabilityZones"]
-        names = sorted(str(row["ZoneName"]) for row in rows if row.get("State") == "available")
+        zones = ec2.list_rows(self.client, "zone")
+        names = sorted(str(row["ZoneName"]) for row in zones if row.get("State") == "available")
         return az_item(needs, names, self.client.settings.default_availability_zone, "availability zone")
 
     def _quotas(self, needs: Needs) -> CheckItem:
@@ -69,12 +55,13 @@ class Checks:
         facts: Quotas = {"server_groups": quota(GROUPS_PER_REGION, len(self.groups.placement.rows()))}
         vcpus = self._limit(*_STANDARD_VCPUS)
         if vcpus is not None:
-            used = [_vcpus(row) for row in self._running() if _STANDARD.match(str(row.get("InstanceType")))]
+            running = ec2.list_rows(self.client, "vm", instance_state_name=["pending", "running"])
+            used = [_vcpus(row) for row in running if _STANDARD.match(str(row.get("InstanceType")))]
             facts["vcpus"] = quota(vcpus, sum(used))
             facts["instances"] = quota(len(used) + max(int(vcpus) - sum(used), 0), len(used))
         groups = self._limit(*_SECURITY_GROUPS)
         if groups is not None:
-            facts["security_groups"] = quota(groups, self._count("describe_security_groups", "SecurityGroups"))
+            facts["security_groups"] = quota(groups, len(ec2.list_rows(self.client, "security_group")))
         return quota_item(needs, facts, _RESOURCES, "delete some, or have AWS raise the quota")
 
     def _limit(self, service: str, code: str) -> float | None:
@@ -89,19 +76,11 @@ class Checks:
             return None
         return float(answer["Quota"]["Value"])
 
-    def _running(self) -> list[Any]:
-        wanted = filters(instance_state_name=["pending", "running"])
-        found = self.client.list_all("count instances", "describe_instances", "Reservations", Filters=wanted)
-        return [row for reservation in found for row in reservation.get("Instances") or ()]
-
-    def _count(self, operation: str, key: str) -> int:
-        return sum(1 for _ in self.client.list_all(f"count {key}", operation, key))
-
     def _privileges(self) -> CheckItem:
         """By dry runs: what AWS would refuse, it says so."""
         refused = [what for what, operation, body in self._dry_runs() if not self._may(what, operation, body)]
         detail = f"not allowed to {', '.join(refused)}" if refused else "dry runs are allowed"
-        return CheckItem("privileges", not refused, detail, _REMEDY if refused else "")
+        return CheckItem("privileges", not refused, detail, RIGHTS if refused else "")
 
     def _dry_runs(self) -> list[tuple[str, str, dict[str, Any]]]:
         """What every deployment needs. The ids are of nothing: whether a right is there AWS says before it looks."""

@@ -10,20 +10,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.aws.properties import Settings
 from coterie.cpi.kit.ca_file import CaFile
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.http import AnswerLost, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.local_credentials import require_source
+from coterie.cpi.kit.permit import Permit
+from coterie.cpi.kit.waits import Waits
 
+R = TypeVar("R")
 Row = Mapping[str, Any]
 _REACH = "check properties.endpoint, the network, the proxy and the clock of this machine"
-_RIGHTS = "give the user or role the rights in docs/aws.md"
+RIGHTS = "give the user or role the rights in docs/aws.md"
 _QUOTA = "delete some, or have AWS raise the quota"
 _ROOM = "use another availability zone or instance type, or try later"
 _SOURCE = "check what access_key_id, profile or credentials_source and role_arn name"
@@ -58,9 +60,9 @@ _CODES: Mapping[str, tuple[type[CpiError], str]] = {
     "InvalidPlacementGroup.InUse": (contract.GroupInUse, "delete its members first"),
     "DependencyViolation": (contract.GroupInUse, "delete what uses it first"),
     "VolumeModificationRateExceeded": (contract.QuotaExceeded, "wait for the time that AWS names, then repeat"),
-    "UnauthorizedOperation": (contract.PrivilegeMissing, _RIGHTS),
-    "AccessDenied": (contract.PrivilegeMissing, _RIGHTS),
-    "AccessDeniedException": (contract.PrivilegeMissing, _RIGHTS),
+    "UnauthorizedOperation": (contract.PrivilegeMissing, RIGHTS),
+    "AccessDenied": (contract.PrivilegeMissing, RIGHTS),
+    "AccessDeniedException": (contract.PrivilegeMissing, RIGHTS),
     "AuthFailure": (AuthenticationFailed, "check the credentials and the clock of this machine"),
     "InvalidClientTokenId": (AuthenticationFailed, "check the credentials"),
     "UnrecognizedClientException": (AuthenticationFailed, "check the credentials"),
@@ -77,7 +79,7 @@ class Refusal(ClassifiedRefusal):
 
     def __init__(self, what: str, aws_code: str, text: str, *, changes: bool, status: int = 400) -> None:
         self.aws_code = aws_code
-        self.kind, remedy = _meaning(aws_code, status, changes)
+        self.kind, remedy = meaning(aws_code, status, changes=changes)
         retryable = self.kind.retryable or aws_code.startswith("Incorrect")
         super().__init__(f"AWS refused to {what} ({aws_code})", why=text, remedy=remedy, retryable=retryable)
 
@@ -89,6 +91,22 @@ class Refusal(ClassifiedRefusal):
         return self.aws_code.endswith((".NotFound", ".Unknown", ".Unavailable"))
 
 
+def meaning(aws_code: str, status: int = 400, *, changes: bool = False) -> tuple[type[CpiError], str]:
+    """An unknown code with a status of 500 or more is a failure of AWS, or of something between: what was asked for may
+    have been done."""
+    if aws_code in _CODES:
+        return _CODES[aws_code]
+    if aws_code in _THROTTLES:
+        return Throttled, "repeat later"
+    if aws_code.endswith(_QUOTAS):
+        return contract.QuotaExceeded, _QUOTA
+    if aws_code in _BROKEN or status >= 500:
+        return (OutcomeUnknown if changes else Unavailable), "look for what it may have made before repeating it"
+    if aws_code.endswith(".Malformed") or aws_code.startswith(("Invalid", "Missing", "Unknown")):
+        return contract.InvalidCall, "correct what the message names"
+    return CpiError, _BUSY if aws_code.startswith("Incorrect") else "see the message; repeat once it is mended"
+
+
 @contextmanager
 def look_before_failing(look: Callable[[], object]) -> Iterator[None]:
     """For a creation, which may be the repeat of a call whose answer was lost: its error says that nothing was made
@@ -96,7 +114,7 @@ def look_before_failing(look: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     except CpiError as error:
-        kind = error.kind if isinstance(error, Refusal) else type(error)
+        kind = _kind_of(error)
         if issubclass(kind, OutcomeUnknown):
             raise
         try:
@@ -120,41 +138,32 @@ def look_before_failing(look: Callable[[], object]) -> Iterator[None]:
         ) from error
 
 
-def _meaning(aws_code: str, status: int, changes: bool) -> tuple[type[CpiError], str]:
-    """An unknown code with a status of 500 or more is a failure of AWS, or of something between: what was asked for may
-    have been done."""
-    if aws_code in _CODES:
-        return _CODES[aws_code]
-    if aws_code in _THROTTLES:
-        return Throttled, "repeat later"
-    if aws_code.endswith(_QUOTAS):
-        return contract.QuotaExceeded, _QUOTA
-    if aws_code in _BROKEN or status >= 500:
-        return (OutcomeUnknown if changes else Unavailable), "look for what it may have made before repeating it"
-    if aws_code.endswith(".Malformed") or aws_code.startswith(("Invalid", "Missing", "Unknown")):
-        return contract.InvalidCall, "correct what the message names"
-    return CpiError, _BUSY if aws_code.startswith("Incorrect") else "see the message; repeat once it is mended"
+def require_first(error: Refusal, find: Callable[[], R | None]) -> R:
+    """After a refused creation. A token that was used with another request: then what that one made counts, if it can
+    be seen."""
+    if not error.is_one("IdempotentParameterMismatch"):
+        raise error
+    found = find()
+    if found is not None:
+        return found
+    raise OutcomeUnknown(
+        "the mark was used with another request, and what that made is not visible",
+        why=error.why,
+        remedy="look for it by its mark",
+    ) from error
 
 
 class Client:
     """Usable from any number of threads. `created` remembers what this process made, so that a NotFound within the
     settle time is taken for what it is: not visible yet."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = director_uuid
-        self.limit = limit
-        self._require_lease = require_lease
-        self._credential_sources = credential_sources
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
+        self.waits = Waits(settings.state_timeout, settings.poll_s)
         self._opening = threading.Lock()
-        self._opened: tuple[Any, Any] | None = None  # session and credentials
+        self._session: Any = None
         self._clients: dict[str, Any] = {}
         self._ca = CaFile(settings.ca_cert)
         self._created: dict[str, float] = {}
@@ -172,23 +181,38 @@ class Client:
         """One attempt."""
         return self._call(what, service, operation, parameters, changes=True)
 
-    def page(
-        self, what: str, operation: str, key: str, token: str | None, most: int = 1000, **parameters: Any
-    ) -> tuple[list[Row], str]:
-        """One page and the token of the next one; a page may be short, or empty with a token. `most`: rows that EC2
-        gives in one page of this list."""
-        given = {"NextToken": token} if token else {}
-        size = min(self.settings.page_size, most)
-        answer = self.ask(what, operation, MaxResults=size, **given, **parameters)
-        return list(answer.get(key) or ()), str(answer.get("NextToken") or "")
+    def delete(self, what: str, operation: str, *also: str, **parameters: Any) -> bool:
+        """One attempt; False where it is gone already, as AWS says by its usual codes, or by one of `also`."""
+        try:
+            self.change(f"delete {what}", operation, **parameters)
+        except Refusal as error:
+            if not error.is_missing and not error.is_one(*also):
+                raise
+            return False
+        return True
 
-    def list_all(self, what: str, operation: str, key: str, most: int = 1000, **parameters: Any) -> Iterator[Row]:
-        token = None
-        while True:
-            rows, token = self.page(what, operation, key, token, most, **parameters)
-            yield from rows
-            if not token:
-                return
+    def delete_when_free(
+        self,
+        what: str,
+        operation: str,
+        in_use: str,
+        limit_s: float,
+        list_users: Callable[[], Sequence[object]] = tuple,
+        **parameters: Any,
+    ) -> None:
+        """AWS takes a thing for used, and says so by the code `in_use`, for a while after its last user went: that is
+        waited out, as long as there is no user."""
+
+        def attempt() -> bool | None:
+            try:
+                self.delete(what, operation, **parameters)
+            except Refusal as error:
+                if not error.is_one(in_use) or list_users():
+                    raise
+                return None
+            return True
+
+        self.waits.until(f"the deletion of {what}", attempt, limit_s)
 
     def note_created(self, cid: str) -> None:
         now = time.monotonic()
@@ -209,9 +233,7 @@ class Client:
     def _call(self, what: str, service: str, operation: str, parameters: Row, *, changes: bool) -> Row:
         exceptions, method = _botocore("exceptions"), getattr(self._sign_in(service), operation)
         try:
-            with self.limit.pace(f"{service} {operation}") as call:
-                if changes:
-                    self._require_lease()
+            with self.permit.call(f"{service} {operation}", changes=changes) as call:
                 try:
                     answer: Row = method(**parameters)
                 except exceptions.ClientError as error:
@@ -234,16 +256,13 @@ class Client:
         exceptions = _botocore("exceptions")
         try:
             with self._opening:
-                if self._opened is None:
-                    session = self._session()
-                    self._opened = session, session.get_credentials()
-                session, credentials = self._opened
-                if credentials is None:
-                    self._opened = None
+                session = self._session or self._open()
+                if session.get_credentials() is None:
                     raise AuthenticationFailed("there are no credentials", remedy=_SOURCE)
+                self._session = session
                 if service not in self._clients:
                     self._clients[service] = session.create_client(service, **self._options())
-            credentials.get_frozen_credentials()
+            session.get_credentials().get_frozen_credentials()
             return self._clients[service]
         except exceptions.ClientError as error:
             raise _refusal("get credentials", error, changes=False) from None
@@ -254,7 +273,7 @@ class Client:
                 ) from None
             raise AuthenticationFailed("there are no credentials", why=str(error), remedy=_SOURCE) from None
 
-    def _session(self) -> Any:
+    def _open(self) -> Any:
         """With the credentials that the properties name, and no others: a profile without any would otherwise be given
         those of this machine."""
         settings = self.settings
@@ -262,7 +281,7 @@ class Client:
             name = "profile" if settings.profile else "credentials_source"
             local = f"profile:{settings.profile}" if settings.profile else str(settings.credentials_source)
             leading = {one: getattr(settings, one) for one in ("endpoint", "ca_cert", "proxy_url")}
-            require_source(self._credential_sources, name, local, leading)
+            require_source(self.permit.credential_sources, name, local, leading)
         session = _botocore("session").Session(profile=settings.profile)
         session.register_component("data_loader", _loader())
         if settings.access_key_id:
@@ -326,9 +345,11 @@ def _loader() -> Any:
 
 
 def _rest_after(error: Exception, usual: float) -> float | None:
-    if isinstance(error, Refusal):
-        return usual if error.kind in (Throttled, Unavailable) else None
-    return usual if isinstance(error, (Unavailable, Throttled)) else None
+    return usual if issubclass(_kind_of(error), (Throttled, Unavailable)) else None
+
+
+def _kind_of(error: Exception) -> type[Exception]:
+    return error.kind if isinstance(error, Refusal) else type(error)
 
 
 def _botocore(name: str) -> Any:
@@ -339,14 +360,3 @@ def _botocore(name: str) -> Any:
         raise CpiError(
             "botocore is not installed", why=str(error), remedy="install it: pip install 'coterie[aws]'"
         ) from None
-
-
-def filters(**wanted: Sequence[str] | str) -> list[dict[str, Any]]:
-    """`filters(instance_id="i-1")`; a name with a colon is written with two underscores: `tag__coterie_director`."""
-    return [
-        {
-            "Name": name.replace("__", ":").replace("_", "-"),
-            "Values": [value] if isinstance(value, str) else list(value),
-        }
-        for name, value in wanted.items()
-    ]

@@ -6,28 +6,24 @@ A repeat must be the same request, so everything in it comes from the arguments,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.cpi.contract import (
-    GroupMissing,
     InvalidCall,
     Json,
-    NetworkNotFound,
-    OutcomeUnknown,
     StemcellNotFound,
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_before_failing
+from coterie.cpi.drivers.aws import ec2
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row, look_before_failing, require_first
 from coterie.cpi.drivers.aws.disks import volume_body
 from coterie.cpi.drivers.aws.machines import Machines, ended
-from coterie.cpi.drivers.aws.networks import Addresses
+from coterie.cpi.drivers.aws.networks import associate_address, require_address, require_leaving, require_subnet
 from coterie.cpi.drivers.aws.properties import HOST_POLICY, NETWORK, VmSpec, VolumeSpec, read_vm_spec
-from coterie.cpi.drivers.aws.server_groups import GONE, Groups, list_instances
-from coterie.cpi.drivers.aws.tags import marked, of_mark, tagged, user_tags, with_mark
-from coterie.cpi.kit.agent_settings import AgentSettings
+from coterie.cpi.drivers.aws.server_groups import Groups
+from coterie.cpi.kit.agent_settings import dhcp_settings
 from coterie.cpi.kit.create_vm import (
     CreateVmArgs,
     CreateVmCall,
@@ -39,34 +35,17 @@ from coterie.cpi.kit.create_vm import (
 )
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.marking import GROUP
-from coterie.cpi.kit.server_groups import Membership
+from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.cpi.kit.waits import Overdue
 from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
+Nic = tuple[str, list[NetworkRequest]]  # its subnet, and the networks that share it
 _EPHEMERAL = "/dev/sdb"
 _ADDRESS_S = 60.0  # for how long to wait for an address of a VM that is being terminated
 _ROOT_GIB = 8  # of an image that does not tell
 _USERDATA_LIMIT = 16 * 1024
 OF_VM = "coterie-vm"  # on volumes and interfaces that come and go with a VM; it is no mark
-
-
-@dataclass(frozen=True, slots=True)
-class Nic:
-    """One network interface: networks of one `nic_group` share it."""
-
-    labels: tuple[str, ...]
-    subnet: str
-    ips: tuple[str, ...]
-    security_groups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    membership: Membership | None
-    request: Json
-    labels: Sequence[tuple[str, ...]]
-    disks: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +55,14 @@ class VmFactory:
     client: Client
     groups: Groups
     machines: Machines
-    addresses: Addresses
 
     def create(self, call: CreateVmCall) -> VmCreated:
         args = call.read(read_vm_spec, NETWORK)
         creation = _Creation(self, args)
         with look_before_failing(creation.find_live):
-            row, resolved = create_vm(creation)
-        return VmCreated(str(row["InstanceId"]), _networks(args, row, resolved.labels), resolved.disks)
+            row = create_vm(creation)
+        disks = {"system": row.get("RootDeviceName"), "ephemeral": _EPHEMERAL if args.spec.ephemeral_disk else None}
+        return VmCreated(str(row["InstanceId"]), _networks(args, row), disks)
 
 
 class _Creation:
@@ -93,90 +72,67 @@ class _Creation:
         self._parts = parts
         self._args = args
 
-    def find_existing(self) -> tuple[Row, Resolved] | None:
+    def find_existing(self) -> Row | None:
         """The token finds it: the same request is sent again."""
         return None
 
-    def resolve(self) -> Resolved:
-        parts, args, spec = self._parts, self._args, self._args.spec
+    def resolve(self) -> Json:
+        """The request."""
+        parts, args = self._parts, self._args
         membership = parts.groups.server.membership(args.env)
         image = self._image(args.stemcell_cid.split(" ")[0])
-        nics = _read_nics(args.nics, parts.client.settings.default_subnet)
-        zone = self._zone([self._subnet(nic.subnet) for nic in nics])
+        nics = group_by_nic(args.nics, self._subnet_of, "subnet")
+        zone = self._zone([require_subnet(parts.client, subnet) for subnet, _ in nics])
         for vip in args.vips:
-            parts.addresses.require(str(vip.ip))
-        return Resolved(
-            membership,
-            self._request(membership, image, nics, zone),
-            [nic.labels for nic in nics],
-            {"system": image["RootDeviceName"], "ephemeral": _EPHEMERAL if spec.ephemeral_disk else None},
-        )
+            require_address(parts.client, str(vip.ip))
+        return self._request(membership, image, nics, zone)
 
-    def prepare(self, resolved: Resolved, undo: Undo) -> None:
+    def prepare(self, request: Json, undo: Undo) -> None:
         """RunInstances creates everything."""
 
-    def boot(self, resolved: Resolved, undo: Undo) -> tuple[Row, Resolved]:
+    def boot(self, request: Json, undo: Undo) -> Row:
         parts, was_there = self._parts, self.find_live() is not None
         try:
             limit = min(_ADDRESS_S, parts.client.settings.state_timeout)
             what = "the release of its address by an instance that is being terminated"
-            row = parts.machines.waits.until(what, lambda: self._run(resolved), limit)
+            row = parts.client.waits.until(what, lambda: self._run(request), limit)
         except Overdue as error:
             raise VMCreationFailed(error.what, remedy="repeat in some minutes", retryable=True) from error
         cid = str(row["InstanceId"])
-        if row["State"]["Name"] in GONE:
+        if ec2.is_gone(row):
             raise self._spent(cid)
         parts.client.note_created(cid)
         if not was_there:
             undo.add(lambda: parts.machines.delete(cid))
-        return parts.machines.wait_until_running(cid), resolved
+        return parts.machines.wait_until_running(cid)
 
-    def finish(self, vm: tuple[Row, Resolved], undo: Undo) -> tuple[Row, Resolved]:
-        row, _resolved = vm
+    def finish(self, row: Row, undo: Undo) -> Row:
         for vip in self._args.vips:
-            self._parts.addresses.associate(str(vip.ip), row)
-        return vm
+            associate_address(self._parts.client, str(vip.ip), row)
+        return row
 
-    def _run(self, resolved: Resolved) -> Row | None:
+    def _run(self, request: Json) -> Row | None:
         """None: an address is still held by an instance of the past, and nothing was made."""
         try:
-            answer = self._parts.client.change("run an instance", "run_instances", **resolved.request)
+            answer = self._parts.client.change("run an instance", "run_instances", **request)
             row: Row = answer["Instances"][0]
             return row
         except Refusal as error:
             if error.is_one("InvalidIPAddress.InUse"):
-                nics = resolved.request["NetworkInterfaces"]
+                nics = request["NetworkInterfaces"]
                 ips = [one["PrivateIpAddress"] for nic in nics for one in nic.get("PrivateIpAddresses") or ()]
-                self._parts.addresses.require_leaving([nic["SubnetId"] for nic in nics], ips)
+                require_leaving(self._parts.client, [nic["SubnetId"] for nic in nics], ips)
                 return None
-            return self._after_refusal(error, resolved.membership)
-
-    def _after_refusal(self, error: Refusal, membership: Membership | None) -> Row:
-        """A token that was used with another request: then its instance counts, if it can be seen."""
-        if error.is_one("IdempotentParameterMismatch"):
-            found = self.find_live()
-            if found is not None:
-                return found
-            raise OutcomeUnknown(
-                "the mark was used with another request, and its instance is not visible",
-                why=error.why,
-                remedy="look for it by its mark",
-            ) from error
-        if error.is_one("InvalidPlacementGroup.Unknown") and membership:
-            raise GroupMissing(
-                f"server group {membership.cid} is missing",
-                why=error.why,
-                remedy="deploy again so that the group is made anew",
-            ) from error
-        raise error
+            if error.is_one("InvalidPlacementGroup.Unknown"):
+                raise group_missing(str((self._args.env.get("bosh") or {}).get("server_group_cid"))) from error
+            return require_first(error, self.find_live)
 
     def find_live(self) -> Row | None:
-        rows = with_mark(list_instances(self._parts.client, of_mark(self._args.mark)), self._args.mark)
-        return rows[0] if rows else None
+        return ec2.find(self._parts.client, "vm", self._args.mark)
 
     def _spent(self, cid: str) -> VMCreationFailed:
         """The token answers its instance for as long as AWS remembers it, also after its end."""
-        row = self._parts.machines.read_any(cid)
+        row = ec2.look(self._parts.client, "vm", cid)
         why = ended(row).why if row else "it is gone"
         return VMCreationFailed(
             f"instance {cid} of this mark was terminated", why=why, remedy="repeat under a new mark", retryable=True
@@ -186,7 +142,7 @@ class _Creation:
         args, spec, settings = self._args, self._args.spec, self._parts.client.settings
         profile = spec.iam_instance_profile or settings.default_iam_instance_profile
         key = spec.key_name or (None if spec.public_key else settings.default_key_name)
-        tags = {**user_tags(spec.tags), **({GROUP: membership.cid} if membership else {})}
+        tags = {**ec2.user_tags(spec.tags), **({GROUP: membership.cid} if membership else {})}
         belongs = {OF_VM: args.mark.name()}
         return {
             "MinCount": 1,
@@ -196,13 +152,13 @@ class _Creation:
             "InstanceType": spec.instance_type,
             "UserData": _user_data(args, settings.agent),
             "Placement": self._placement(membership, zone),
-            "NetworkInterfaces": [self._interface(n, nic, membership) for n, nic in enumerate(nics)],
+            "NetworkInterfaces": [self._interface(n, *nic, membership) for n, nic in enumerate(nics)],
             "BlockDeviceMappings": self._devices(image),
             "MetadataOptions": _metadata_options({**settings.metadata_options, **spec.metadata_options}),
             "TagSpecifications": [
-                *marked("instance", args.mark, **tags),
-                *tagged("volume", belongs),
-                *tagged("network-interface", belongs),
+                *ec2.marked("instance", args.mark, **tags),
+                *ec2.tagged("volume", belongs),
+                *ec2.tagged("network-interface", belongs),
             ],
             **({"KeyName": key} if key else {}),
             **({"IamInstanceProfile": _profile(profile)} if profile else {}),
@@ -235,14 +191,20 @@ class _Creation:
             )
         return {"Tenancy": "host", "HostId": host_id, "Affinity": "host"}
 
-    def _interface(self, number: int, nic: Nic, membership: Membership | None) -> Json:
-        require = self._parts.groups.security.require_existing
+    def _interface(
+        self, number: int, subnet: str, sharing: Sequence[NetworkRequest], membership: Membership | None
+    ) -> Json:
         own = self._args.spec.security_groups or self._parts.client.settings.default_security_groups
-        named = [*(membership.security_groups if membership else ()), *require((*own, *nic.security_groups))]
-        addresses = [{"PrivateIpAddress": ip, "Primary": n == 0} for n, ip in enumerate(nic.ips)]
+        of_networks = [name for one in sharing for name in one.properties.get("security_groups", ())]
+        named = [
+            *(membership.security_groups if membership else ()),
+            *self._parts.groups.security.require_existing((*own, *of_networks)),
+        ]
+        ips = [one.ip for one in sharing if one.ip]
+        addresses = [{"PrivateIpAddress": ip, "Primary": n == 0} for n, ip in enumerate(ips)]
         return {
             "DeviceIndex": number,
-            "SubnetId": nic.subnet,
+            "SubnetId": subnet,
             "DeleteOnTermination": True,
             **({"PrivateIpAddresses": addresses} if addresses else {}),
             **({"Groups": list(dict.fromkeys(named))} if named else {}),
@@ -268,18 +230,19 @@ class _Creation:
         ]
 
     def _image(self, wanted: str) -> Row:
-        rows = self._parts.client.ask("read the image", "describe_images", Filters=filters(image_id=wanted))["Images"]
-        found: Row | None = next((row for row in rows if row["ImageId"] == wanted), None)
-        if found is None:
+        row = ec2.look(self._parts.client, "image", wanted)
+        if row is None:
             raise StemcellNotFound(f"image {wanted} is not in this region", remedy="upload the stemcell again")
-        return found
+        return row
 
-    def _subnet(self, wanted: str) -> Row:
-        rows = self._parts.client.ask("read the subnet", "describe_subnets", Filters=filters(subnet_id=wanted))
-        found: Row | None = next((row for row in rows["Subnets"] if row["SubnetId"] == wanted), None)
-        if found is None:
-            raise NetworkNotFound(f"there is no subnet {wanted}", remedy="name a subnet of this region")
-        return found
+    def _subnet_of(self, request: NetworkRequest) -> str:
+        subnet = request.properties.get("subnet") or self._parts.client.settings.default_subnet
+        if not subnet:
+            raise InvalidCall(
+                f"networks.{request.label}.cloud_properties.subnet is missing",
+                remedy="name a subnet, or set properties.default_subnet",
+            )
+        return str(subnet)
 
     def _zone(self, subnets: Sequence[Row]) -> str:
         """A subnet lies in one zone, and so does a disk."""
@@ -293,54 +256,19 @@ class _Creation:
                     remedy="name a subnet of that zone under the az of the network",
                 )
         for disk in self._args.disk_cids:
-            rows = self._parts.client.ask("read a disk", "describe_volumes", Filters=filters(volume_id=disk))["Volumes"]
-            if rows and rows[0]["AvailabilityZone"] != zone:
+            row = ec2.look(self._parts.client, "disk", disk)
+            if row and row["AvailabilityZone"] != zone:
                 raise InvalidCall(
-                    f"disk {disk} is in {rows[0]['AvailabilityZone']}, the VM is wanted in {zone}",
+                    f"disk {disk} is in {row['AvailabilityZone']}, the VM is wanted in {zone}",
                     remedy="put the VM into the disk's zone",
                 )
         return zone
 
 
-def _read_nics(requests: Sequence[NetworkRequest], default_subnet: str | None) -> list[Nic]:
-    def subnet_of(request: NetworkRequest) -> str:
-        subnet = request.properties.get("subnet") or default_subnet
-        if not subnet:
-            raise InvalidCall(
-                f"networks.{request.label}.cloud_properties.subnet is missing",
-                remedy="name a subnet, or set properties.default_subnet",
-            )
-        return str(subnet)
-
-    return [
-        Nic(
-            tuple(one.label for one in sharing),
-            subnet,
-            tuple(one.ip for one in sharing if one.ip),
-            tuple(dict.fromkeys(each for one in sharing for each in one.properties.get("security_groups", ()))),
-        )
-        for subnet, sharing in group_by_nic(requests, subnet_of, "subnet")
-    ]
-
-
 def _user_data(args: Args, agent: Mapping[str, Any]) -> str:
-    """Settings that are too long are refused before anything boots. Sorted, so that a repeat is the same text."""
-    settings = AgentSettings(
-        agent_id=args.agent_id,
-        vm_name=args.mark.name(),
-        networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
-        requested_networks=args.networks,
-        disks={"system": "/dev/xvda", "ephemeral": _EPHEMERAL if args.spec.ephemeral_disk else None},
-        env=args.env,
-        keys=[args.spec.public_key] if args.spec.public_key else [],
-        cloud=agent,
-    )
-    text = json.dumps(settings.document(), separators=(",", ":"), sort_keys=True)
-    if len(text.encode()) > _USERDATA_LIMIT:
-        raise InvalidCall(
-            f"the agent's settings have {len(text.encode())} bytes, EC2 takes {_USERDATA_LIMIT}", remedy="shorten env"
-        )
-    return text
+    disks = {"system": "/dev/xvda", "ephemeral": _EPHEMERAL if args.spec.ephemeral_disk else None}
+    keys = [args.spec.public_key] if args.spec.public_key else []
+    return dhcp_settings(args, disks, agent, most=_USERDATA_LIMIT, cloud="EC2", keys=keys).decode()
 
 
 def _metadata_options(given: Mapping[str, Any]) -> Json:
@@ -353,14 +281,14 @@ def _profile(name: str) -> dict[str, str]:
     return {"Arn": name} if name.startswith("arn:") else {"Name": name}
 
 
-def _networks(args: Args, row: Row, labels: Sequence[tuple[str, ...]]) -> Json:
+def _networks(args: Args, row: Row) -> Json:
     """With what EC2 gave: networks that share an interface have its addresses in their order."""
     given: dict[str, tuple[str | None, str | None]] = {}
     nics = sorted(row.get("NetworkInterfaces") or (), key=lambda nic: nic["Attachment"]["DeviceIndex"])
-    for nic, names in zip(nics, labels, strict=False):
+    requests = group_by_nic(args.nics, lambda request: None, "subnet")
+    for nic, (_, sharing) in zip(nics, requests, strict=False):
         ips = [str(one["PrivateIpAddress"]) for one in nic.get("PrivateIpAddresses") or ()]
-        for number, label in enumerate(names):
-            wanted = args.networks[label].get("ip")
-            ip = wanted if wanted in ips else (ips[number] if number < len(ips) else nic.get("PrivateIpAddress"))
-            given[label] = ip, nic.get("MacAddress")
+        for number, request in enumerate(sharing):
+            chosen = ips[number] if number < len(ips) else nic.get("PrivateIpAddress")
+            given[request.label] = request.ip if request.ip in ips else chosen, nic.get("MacAddress")
     return answer_networks(args.networks, given)

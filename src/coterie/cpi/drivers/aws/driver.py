@@ -11,20 +11,18 @@ from coterie.cpi.drivers.aws.client import Client, Refusal
 from coterie.cpi.drivers.aws.create_vm import VmFactory
 from coterie.cpi.drivers.aws.disks import Disks
 from coterie.cpi.drivers.aws.machines import Machines
-from coterie.cpi.drivers.aws.networks import Addresses, Subnets
+from coterie.cpi.drivers.aws.networks import Subnets
 from coterie.cpi.drivers.aws.objects import Objects
 from coterie.cpi.drivers.aws.properties import CLOUD, DISK, NETWORK, VM, Settings, read_settings
-from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
 from coterie.cpi.drivers.aws.server_groups import DOMAINS, GROUPS_PER_REGION, LIMITS, Groups
 from coterie.cpi.drivers.aws.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
-from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("aws-raw", "aws-light")
 
@@ -36,17 +34,14 @@ class AwsCpi(ComposedCpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        settings, director = read_settings(properties), runtime.director_uuid
-        limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
-        parts = Parts(runtime.parts)
-        waits = Waits(settings.state_timeout, settings.poll_s)
+        settings = read_settings(properties)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         writer = SingleWriter(self, "aws", runtime.coordinator, settings.settle_s, Refusal, translate)
-        groups = Groups(client, parts, waits)
-        machines = Machines(client, waits)
-        disks = Disks(client, machines, writer, waits)
-        stemcells = Stemcells(client, waits)
-        subnets = Subnets(client, Ec2SecurityGroups(client, parts, waits), writer, waits)
+        groups = Groups(client, Parts(runtime.parts))
+        machines = Machines(client)
+        disks = Disks(client, machines, writer)
+        stemcells = Stemcells(client)
+        subnets = Subnets(client, writer)
         objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
             cloud,
@@ -55,7 +50,7 @@ class AwsCpi(ComposedCpi):
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
             checks=Checks(client, groups),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, groups, machines, Addresses(client, machines)),
+            vm_factory=VmFactory(client, groups, machines),
             machines=machines,
             disks=disks,
             networks=subnets,

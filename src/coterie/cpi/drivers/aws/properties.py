@@ -3,23 +3,23 @@ Read and checked at once; a mistake is named by its field. Touches no cloud."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
-from coterie.cpi.kit.readers import mapping, readers_of, size, text, whole
+from coterie.cpi.kit.readers import nested, readers_of, size, text, whole
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass, field
 
 GROUP_POLICIES = ("anti-affinity", "soft-anti-affinity")
 HOST_POLICY = "host-affinity"  # only where `policies` names it: dedicated hosts are paid for
 _VOLUME_TYPES = ("gp3", "gp2", "io1", "io2", "st1", "sc1", "standard")
 _SOURCES = ("static", "environment", "instance")
-_VOLUME_KEYS = ("size", "iops", "throughput")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(HttpSettings):
     """Every property by its name; docs/aws.md says what each is for."""
 
     region: str = ""
@@ -30,9 +30,6 @@ class Settings:
     credentials_source: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
-    endpoint: str | None = None
-    ca_cert: str | None = None
-    proxy_url: str | None = field(default=None, repr=False)
     default_availability_zone: str | None = None
     default_subnet: str | None = None
     default_security_groups: tuple[str, ...] = ()
@@ -43,16 +40,8 @@ class Settings:
     metadata_options: Mapping[str, Any] = field(default_factory=dict)
     partition_count: int = 7
     policies: frozenset[str] = frozenset(GROUP_POLICIES)
-    connect_timeout: float = 10.0
-    request_timeout: float = 60.0
-    retries: int = 5
-    state_timeout: float = 900.0
-    poll_s: float = 2.0
     settle_s: float = 300.0
     page_size: int = 1000
-    max_parallel_calls: int = 16
-    keep: tuple[str, ...] = ()
-    agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +94,6 @@ def read_disk_spec(properties: Mapping[str, Any]) -> DiskSpec:
     return DiskSpec(**DISK.read(properties, "cloud_properties"))
 
 
-def _read_volume(value: Any) -> VolumeSpec:
-    given = {key: one for key, one in mapping(value).items() if one is not None}
-    if "size" not in given or set(given) - set(_VOLUME.readers):
-        raise ValueError(f"write {{size: MIB}}, and beside it some of: {', '.join(_VOLUME.readers)}")
-    if wrong := _VOLUME.key_mistakes(given):
-        raise ValueError("; ".join(f"{one.key}: {one.remedy}" for one in wrong))
-    return VolumeSpec(**_VOLUME.read(given, ""))
-
-
-def _read_metadata_options(value: Any) -> dict[str, Any]:
-    found = mapping(value)
-    if set(found) - set(_METADATA_OPTIONS):
-        raise ValueError(f"use some of: {', '.join(_METADATA_OPTIONS)}")
-    return {key: _METADATA_OPTIONS[key](one) for key, one in found.items()}
-
-
 def _read_tags(value: Any) -> dict[str, str]:
     found = readers.pairs(value)
     if any(key.startswith(("coterie-", "aws:")) for key in found):
@@ -152,29 +125,37 @@ def _with_encryption(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
         yield PropertyMistake("kms_key_arn", "has no effect", "leave it out, or encrypted: false")
 
 
-_PARTS = {"type": readers.one_of(*_VOLUME_TYPES), "iops": size, "throughput": size, "encrypted": readers.flag}
-_VOLUME = Form({"size": size, **_PARTS, "kms_key_arn": text})
-_METADATA_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
-    "http_tokens": readers.one_of("required", "optional"),
-    "http_endpoint": readers.one_of("enabled", "disabled"),
-    "http_put_response_hop_limit": whole(1, 64),
-    "http_protocol_ipv6": readers.one_of("enabled", "disabled"),
-    "instance_metadata_tags": readers.one_of("enabled", "disabled"),
+_PARTS = {
+    "type": readers.one_of(*_VOLUME_TYPES),
+    "iops": size,
+    "throughput": size,
+    "encrypted": readers.flag,
+    "kms_key_arn": text,
 }
+_VOLUME = nested(Form({"size": size, **_PARTS}, needed={"size": "give a number of MiB"}), VolumeSpec)
+_SWITCH = readers.one_of("enabled", "disabled")
+_METADATA_OPTIONS = nested(
+    Form(
+        {
+            "http_tokens": readers.one_of("required", "optional"),
+            "http_endpoint": _SWITCH,
+            "http_put_response_hop_limit": whole(1, 64),
+            "http_protocol_ipv6": _SWITCH,
+            "instance_metadata_tags": _SWITCH,
+        }
+    ),
+    dict,
+)
 _NO_BALANCER = "load balancers are not registered"
 _NO_SPOT = "a spot instance is taken away at any time, and a repeated request for one may cost twice"
 CLOUD = Form(
     readers_of(
         Settings,
         credentials_source=readers.one_of(*_SOURCES),
-        endpoint=readers.url,
-        proxy_url=readers.proxy_url,
         partition_count=whole(1, 7),
-        metadata_options=_read_metadata_options,
+        metadata_options=_METADATA_OPTIONS,
         policies=readers.some_of(*GROUP_POLICIES, HOST_POLICY),
-        retries=whole(0, 100),
         page_size=whole(5, 1000),
-        max_parallel_calls=whole(1, 1000),
     ),
     needed={"region": "name a region like eu-central-1"},
     between=_check_cloud,
@@ -199,10 +180,10 @@ CLOUD = Form(
 VM = Form(
     readers_of(
         VmSpec,
-        root_disk=_read_volume,
-        ephemeral_disk=_read_volume,
+        root_disk=_VOLUME,
+        ephemeral_disk=_VOLUME,
         tenancy=readers.one_of("default", "dedicated"),
-        metadata_options=_read_metadata_options,
+        metadata_options=_METADATA_OPTIONS,
         tags=_read_tags,
     ),
     unsupported={
@@ -222,7 +203,7 @@ VM = Form(
     needed={"instance_type": "name a type like t3.small"},
     example={"instance_type": "t3.small"},
 )
-DISK = Form({**_PARTS, "kms_key_arn": text, "availability_zone": text}, between=_with_encryption)
+DISK = Form({**_PARTS, "availability_zone": text}, between=_with_encryption)
 NETWORK = Form(
     {"subnet": text, "security_groups": readers.texts, "vpc": text, "availability_zone": text},
     example={"subnet": "subnet-0123456789abcdef0"},

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityRule
+from coterie.cpi.contract import InvalidCall, Mark, SecurityRule
 from coterie.cpi.contract.rules import make_rule
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
-from coterie.cpi.drivers.aws.tags import mark_of, marked, of_mark, with_mark
+from coterie.cpi.drivers.aws import ec2
+from coterie.cpi.drivers.aws.client import Client, Refusal, Row
+from coterie.cpi.drivers.aws.networks import vpc_of
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
-from coterie.cpi.kit.waits import Overdue, Waits
+from coterie.cpi.kit.waits import Overdue
 from coterie.slotted import dataclass
 
 _RULES = 60  # of one group, in one direction, where the quota was not raised
@@ -21,24 +22,24 @@ _NIC_S = 60.0  # for how long a terminated instance's network interface may stil
 
 @dataclass(frozen=True, slots=True)
 class Ec2SecurityGroups:
-    """Fills the kit's `SecurityGroupCloud`. The VPC is that of `default_subnet`."""
+    """Fills the kit's `SecurityGroupCloud`."""
 
     client: Client
     parts: Parts
-    waits: Waits
     egress_needs_rules: ClassVar[bool] = True
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         """By name in the VPC, or by id."""
-        rows = [row for row in self._rows(filters(group_name=name, vpc_id=self.vpc())) if row["GroupName"] == name]
-        return self._existing(rows[0]) if rows else self.read(name)
+        rows = ec2.list_rows(self.client, "security_group", group_name=name, vpc_id=vpc_of(self.client))
+        found = next((row for row in rows if row["GroupName"] == name), None)
+        return self._existing(found) if found else self.read(name)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
-        rows = [row for row in self._rows(filters(group_id=cid)) if row["GroupId"] == cid]
-        return self._existing(rows[0]) if rows else None
+        row = ec2.look(self.client, "security_group", cid)
+        return self._existing(row) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
-        found = [self._existing(row) for row in with_mark(self._rows(of_mark(mark)), mark)]
+        found = map(self._existing, ec2.list_marked(self.client, "security_group", mark))
         return [one for one in found if one.mark]
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
@@ -54,19 +55,19 @@ class Ec2SecurityGroups:
                 "create_security_group",
                 GroupName=name,
                 Description=f"created by Coterie as {mark.name()}",
-                VpcId=self.vpc(),
-                TagSpecifications=marked("security-group", mark, Name=name),
+                VpcId=vpc_of(self.client),
+                TagSpecifications=ec2.marked("security-group", mark, Name=name),
             )
+            self.client.note_created(str(answer["GroupId"]))
             return str(answer["GroupId"])
 
-        try:
-            cid = self.parts.create(mark, "security_group", name, create, id_of=str)
-        except Refusal as error:
-            if not error.is_one("InvalidGroup.Duplicate"):
-                raise
-            return self._wait_for(name, lambda: self.find_named(name)), False
-        self.client.note_created(cid)
-        return self._wait_for(name, lambda: self.read(cid)), True
+        return ec2.create_named(
+            self.client,
+            f"security group {name}",
+            lambda: self.parts.create(mark, "security_group", name, create, id_of=str),
+            "InvalidGroup.Duplicate",
+            lambda: self.find_named(name),
+        )
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
         """EC2 joins rules of equal protocol and ports into one entry with several other ends."""
@@ -92,19 +93,14 @@ class Ec2SecurityGroups:
 
     def delete(self, cid: str) -> None:
         """Network interfaces of terminated instances hold it for a while."""
-
-        def attempt() -> bool | None:
-            try:
-                self.client.change(f"delete security group {cid}", "delete_security_group", GroupId=cid)
-            except Refusal as error:
-                if error.is_missing:
-                    return True
-                if not error.is_one("DependencyViolation") or self.users(cid):
-                    raise
-                return None
-            return True
-
-        self.waits.until(f"the deletion of security group {cid}", attempt, _NIC_S)
+        self.client.delete_when_free(
+            f"security group {cid}",
+            "delete_security_group",
+            "DependencyViolation",
+            _NIC_S,
+            lambda: self.users(cid),
+            GroupId=cid,
+        )
         self.client.forget_created(cid)
 
     def delete_if_unused(self, cid: str) -> None:
@@ -117,38 +113,15 @@ class Ec2SecurityGroups:
             if not error.is_one("DependencyViolation"):
                 raise
 
-    def users(self, cid: str) -> list[str]:
-        """Instances and other holders of network interfaces in this group."""
-        rows = self.client.list_all(
-            "list network interfaces", "describe_network_interfaces", "NetworkInterfaces", Filters=filters(group_id=cid)
-        )
-        held = [row for row in rows if any(one["GroupId"] == cid for one in row.get("Groups") or ())]
-        return [str((row.get("Attachment") or {}).get("InstanceId") or row["NetworkInterfaceId"]) for row in held]
-
-    def vpc(self) -> str:
-        subnet = self.client.settings.default_subnet
-        if subnet:
-            rows = self.client.ask("read the subnet", "describe_subnets", SubnetIds=[subnet])["Subnets"]
-            return str(rows[0]["VpcId"])
-        rows = self.client.ask("find the default VPC", "describe_vpcs", Filters=filters(is_default="true"))["Vpcs"]
-        if rows:
-            return str(rows[0]["VpcId"])
-        raise CpiError("which VPC is meant is not known", remedy="set properties.default_subnet")
-
-    def _rows(self, wanted: Sequence[Mapping[str, Any]]) -> list[Row]:
-        found = self.client.list_all(
-            "list security groups", "describe_security_groups", "SecurityGroups", Filters=list(wanted)
-        )
-        return list(found)
-
-    def _wait_for(self, name: str, look: Callable[[], ExistingSecurityGroup | None]) -> ExistingSecurityGroup:
-        return self.waits.until(f"security group {name} being visible", look, self.client.settings.settle_s)
+    def users(self, cid: str) -> list[Row]:
+        """Network interfaces that are in this group."""
+        rows = ec2.list_rows(self.client, "interface", group_id=cid)
+        return [row for row in rows if any(one["GroupId"] == cid for one in row.get("Groups") or ())]
 
     def _existing(self, row: Row) -> ExistingSecurityGroup:
-        mark, cid = mark_of(row), str(row["GroupId"])
-        ours = mark is not None and mark.director == self.client.director_uuid
-        is_part = mark is not None and self.parts.is_ours(mark, "security_group", cid, str(row["GroupName"]))
-        return ExistingSecurityGroup(cid, mark if ours and is_part else None, row, str(row["GroupName"]))
+        mark, cid, name = ec2.own_mark(self.client, row), str(row["GroupId"]), str(row["GroupName"])
+        is_ours = mark is not None and self.parts.is_ours(mark, "security_group", cid, name)
+        return ExistingSecurityGroup(cid, mark if is_ours else None, row, name)
 
 
 def _entry(rule: SecurityRule) -> dict[str, Any]:

@@ -20,46 +20,47 @@ from coterie.cpi.contract import (
     GroupView,
     InvalidCall,
     Mark,
-    OutcomeUnknown,
     is_adopted,
     read_group_cid,
 )
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters
+from coterie.cpi.drivers.aws import ec2
+from coterie.cpi.drivers.aws.client import Client, Row
 from coterie.cpi.drivers.aws.properties import HOST_POLICY
 from coterie.cpi.drivers.aws.security_groups import Ec2SecurityGroups
-from coterie.cpi.drivers.aws.tags import POLICY, mark_of, marked, of_group, tag_list, tags_of
 from coterie.cpi.kit.group_records import NO_POLICY, GroupRecord, GroupRecords, read_tags, tag_of
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, ServerGroups
-from coterie.cpi.kit.waits import Overdue, Waits
+from coterie.cpi.kit.waits import Overdue
 from coterie.slotted import dataclass, field, replace
 
-GONE = ("shutting-down", "terminated")
+POLICY = "coterie-policy"  # a tag of a placement group
 SPREAD_PER_AZ = 7  # running instances of one spread group in one availability zone
 GROUPS_PER_REGION = 500
 LIMITS: Mapping[str, GroupLimit] = {"anti-affinity": GroupLimit(members_per_az=SPREAD_PER_AZ)}
 DOMAINS: Mapping[str, str] = {"soft-anti-affinity": "partition"}
 _STRATEGIES = {"anti-affinity": "spread", "soft-anti-affinity": "partition"}
 _POLICIES = {strategy: policy for policy, strategy in _STRATEGIES.items()}
-_HOST, _HOSTS_IN_A_PAGE = "h-", 500
+_HOST = "h-"  # as ids of dedicated hosts begin
 _IN_USE_S = 600.0  # for how long a group may be in use after its last instance was terminated
 
 
 class Groups:
     """The kit's parts for server groups and their security groups, over EC2."""
 
-    def __init__(self, client: Client, parts: Parts, waits: Waits) -> None:
-        self.placement = PlacementGroups(client, waits)
+    def __init__(self, client: Client, parts: Parts) -> None:
+        self.placement = PlacementGroups(client)
         self.records = GroupRecords(TagRecords(client, self.placement))
-        self.security = SecurityGroups(Ec2SecurityGroups(client, parts, waits), self.records, parts)
+        self.security = SecurityGroups(Ec2SecurityGroups(client, parts), self.records, parts)
         self.server = ServerGroups(
             self.placement, self.security, self.records, client.settings.policies, client.director_uuid
         )
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
-        return self.refuse(metadata) or self.server.create(metadata, mark)
+        if metadata.policy == HOST_POLICY and not self.server.find_adopted(metadata):
+            raise no_host_error()
+        return self.server.create(metadata, mark)
 
     def update(self, cid: str, metadata: GroupMetadata) -> None:
         self.server.update(cid, metadata)
@@ -68,16 +69,7 @@ class Groups:
         self.server.delete(cid)
 
     def inspect(self, cid: str) -> GroupView:
-        """A dedicated host is the only host that its members may be on."""
-        view = self.server.inspect(cid)
-        return replace(view, hosts=(_wanted(cid),)) if view.policy == HOST_POLICY else view
-
-    def refuse(self, metadata: GroupMetadata) -> str | None:
-        """Refuse what `create` would refuse; the CID of what would be adopted."""
-        adopted = self.server.find_adopted(metadata)
-        if metadata.policy == HOST_POLICY and not adopted:
-            raise no_host_error()
-        return adopted
+        return self.server.inspect(cid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +81,13 @@ class PlacementGroups:
     leave_hint = "an instance leaves when it is terminated"
 
     client: Client
-    waits: Waits
     partitions: dict[str, int] = field(default_factory=dict)
 
-    def rows(self, **wanted: Any) -> list[Row]:
-        found = self.client.ask(
-            "list placement groups",
-            "describe_placement_groups",
-            Filters=filters(**wanted),
-        )["PlacementGroups"]
-        return [row for row in found if row.get("State") in ("available", "pending")]
+    def rows(self, **wanted: str) -> list[Row]:
+        return [row for row in ec2.list_rows(self.client, "server_group", **wanted) if not ec2.is_gone(row)]
 
     def read(self, name: str) -> Row | None:
-        """By its name, which is unique; the filter is not believed."""
+        """By its name, which is unique."""
         return next((row for row in self.rows(group_name=name) if row["GroupName"] == name), None)
 
     def find(self, cid: str) -> ExistingGroup | None:
@@ -126,7 +112,9 @@ class PlacementGroups:
     def list_adoptable(self, name: str) -> list[ExistingGroup]:
         found = [self._existing(row) for row in self.rows() if name in (row["GroupName"], row["GroupId"])]
         if HOST_POLICY in self.client.settings.policies:
-            found += [_existing_host(row) for row in self._hosts() if name in (row["HostId"], tags_of(row).get("Name"))]
+            found += [
+                _existing_host(row) for row in self._hosts() if name in (row["HostId"], ec2.tags_of(row).get("Name"))
+            ]
         return found
 
     def read_host(self, host_id: str) -> Row | None:
@@ -134,61 +122,40 @@ class PlacementGroups:
 
     def _hosts(self) -> list[Row]:
         """Dedicated hosts of this account; EC2 has no filter for their tags."""
-        rows = self.client.list_all("list dedicated hosts", "describe_hosts", "Hosts", most=_HOSTS_IN_A_PAGE)
-        return [row for row in rows if row.get("State") in ("available", "under-assessment")]
+        return [
+            row for row in ec2.list_rows(self.client, "host") if row.get("State") in ("available", "under-assessment")
+        ]
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> tuple[ExistingGroup, bool]:
         row, is_new = self.create_row(mark.group_cid, metadata.policy, mark)
         return self._existing(row), is_new
 
     def create_row(self, cid: str, policy: str | None, mark: Mark, **more: str) -> tuple[Row, bool]:
-        """The name makes it once: a second call under it is refused, and finds the first one's. Other processes take a
-        group that is not visible yet for gone, so it is waited for, but not longer than it may take to turn up."""
-        strategy = _STRATEGIES.get(policy or "", "spread")
-        body: dict[str, Any] = {"GroupName": cid, "Strategy": strategy}
-        if strategy == "partition":
+        tags = {GROUP: cid, POLICY: policy or NO_POLICY, **more}
+        body: dict[str, Any] = {"GroupName": cid, "Strategy": _STRATEGIES.get(policy or "", "spread")}
+        if body["Strategy"] == "partition":
             body["PartitionCount"] = self.client.settings.partition_count
-        body["TagSpecifications"] = marked("placement-group", mark, **{GROUP: cid, POLICY: policy or NO_POLICY, **more})
-        try:
-            answer = self.client.change("create a placement group", "create_placement_group", **body)
-        except Refusal as error:
-            if not error.is_one("InvalidPlacementGroup.Duplicate"):
-                raise
-            return self._read_visible(cid), False
-        try:
-            return self._read_visible(cid), True
-        except Overdue:
-            made = dict(answer.get("PlacementGroup") or {})
-            tags = body["TagSpecifications"][0]["Tags"]
-            return {"GroupId": "", "State": "available", **body, "Tags": tags, **made}, True
-        except CpiError as error:
-            what = f"placement group {cid} was created, and cannot be read"
-            raise OutcomeUnknown(what, why=str(error), remedy="look for it by its mark") from error
+        body["TagSpecifications"] = ec2.marked("placement-group", mark, **tags)
+
+        def create() -> None:
+            self.client.change("create a placement group", "create_placement_group", **body)
+
+        duplicate = "InvalidPlacementGroup.Duplicate"
+        return ec2.create_named(self.client, f"placement group {cid}", create, duplicate, lambda: self.read(cid))
 
     def delete(self, group: ExistingGroup) -> None:
         self.delete_named(group.name)
 
     def delete_named(self, name: str) -> None:
         """AWS keeps a group "in use" for minutes after its last instance was terminated."""
-
-        def attempt() -> bool | None:
-            try:
-                self.client.change(f"delete placement group {name}", "delete_placement_group", GroupName=name)
-            except Refusal as error:
-                if error.is_one("InvalidPlacementGroup.Unknown"):
-                    return True
-                if not error.is_one("InvalidPlacementGroup.InUse") or self._instances(name):
-                    raise
-                return None
-            return True
-
+        in_use, what = "InvalidPlacementGroup.InUse", f"placement group {name}"
         try:
-            self.waits.until(f"the deletion of placement group {name}", attempt, _IN_USE_S)
+            self.client.delete_when_free(
+                what, "delete_placement_group", in_use, _IN_USE_S, lambda: self._instances(name), GroupName=name
+            )
         except Overdue as error:
             remedy = "try again in some minutes; if it stays so, have AWS support look at it"
-            raise GroupInUse(
-                f"placement group {name} has no members and is still in use", why=error.why, remedy=remedy
-            ) from error
+            raise GroupInUse(f"{what} has no members and is still in use", why=error.why, remedy=remedy) from error
 
     def list_tagged(self, cid: str) -> list[str]:
         return [str(row["InstanceId"]) for row in self._tagged_rows(cid)]
@@ -205,7 +172,7 @@ class PlacementGroups:
         if group is None:
             rows = self._tagged_rows(cid)
         elif group.policy == HOST_POLICY:
-            rows = list_instances(self.client, filters(host_id=group.id))
+            rows = list_instances(self.client, host_id=group.id)
             rows = [row for row in rows if (row.get("Placement") or {}).get("HostId") == group.id]
         else:
             rows = self._instances(group.name)
@@ -233,31 +200,26 @@ class PlacementGroups:
                     )
 
     def _existing(self, row: Row) -> ExistingGroup:
-        name, mark = str(row["GroupName"]), mark_of(row)
-        policy = tags_of(row).get(POLICY) if mark else _POLICIES.get(str(row.get("Strategy")))
-        ours = mark is not None and mark.director == self.client.director_uuid and mark.group_cid == name
+        name, mark = str(row["GroupName"]), ec2.own_mark(self.client, row)
+        policy = ec2.tags_of(row).get(POLICY) if ec2.mark_of(row) else _POLICIES.get(str(row.get("Strategy")))
+        ours = mark is not None and mark.group_cid == name
         self.partitions[str(row.get("GroupId"))] = int(row.get("PartitionCount") or 0)
         return ExistingGroup(str(row.get("GroupId") or ""), name, policy, (), ours, row)
 
-    def _read_visible(self, cid: str) -> Row:
-        return self.waits.until(
-            f"placement group {cid}, which exists", lambda: self.read(cid), self.client.settings.settle_s
-        )
-
     def _instances(self, name: str) -> list[Row]:
-        rows = list_instances(self.client, filters(placement_group_name=name))
+        rows = list_instances(self.client, placement_group_name=name)
         return [row for row in rows if (row.get("Placement") or {}).get("GroupName") == name]
 
     def _tagged_rows(self, cid: str) -> list[Row]:
-        return list_instances(self.client, of_group(cid))
+        rows = list_instances(self.client, tag__coterie_group=cid)
+        return [row for row in rows if ec2.tags_of(row).get(GROUP) == cid]
 
     def _member(self, row: Row) -> GroupMember:
         """Only a dedicated host is shown; a partition is, and partitions of different zones are different ones."""
-        mark, placement = mark_of(row), row.get("Placement") or {}
-        ours = mark is not None and mark.director == self.client.director_uuid
-        number = placement.get("PartitionNumber")
+        placement = row.get("Placement") or {}
+        number, is_ours = placement.get("PartitionNumber"), ec2.own_mark(self.client, row) is not None
         domain = f"{placement.get('AvailabilityZone')}/{number}" if number else None
-        return GroupMember(str(row["InstanceId"]), placement.get("HostId"), ours, domain)
+        return GroupMember(str(row["InstanceId"]), placement.get("HostId"), is_ours, domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +232,11 @@ class TagRecords:
     groups: PlacementGroups
 
     def list_records(self) -> list[GroupRecord]:
-        rows = self.groups.rows()
-        return [record for row in rows for record in read_records(row)]
+        return [record for row in self.groups.rows() for record in read_records(row)]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.groups.read(cid)
+        return read_records(row) if row else []
 
     def require_room(self, cid: str) -> None:
         """Every server group has a placement group for its own records."""
@@ -287,8 +252,8 @@ class TagRecords:
             row, is_new = self.groups.create_row(record.cid, None, mark, **tag)
             if is_new:
                 return
-        row = row or self.groups._read_visible(record.cid)
-        self.client.change("record security groups", "create_tags", Resources=[row["GroupId"]], Tags=tag_list(tag))
+        row = row or ec2.wait_until_visible(self.client, record.cid, lambda: self.groups.read(record.cid))
+        ec2.write_tags(self.client, str(row["GroupId"]), tag)
 
     def delete_records(self, records: Sequence[GroupRecord]) -> None:
         cid = records[0].cid
@@ -300,22 +265,16 @@ class TagRecords:
             self.groups.delete_named(cid)
             return
         keys = [{"Key": key} for record in records for key in tag_of(record)]
-        try:
-            self.client.change("delete records", "delete_tags", Resources=[row["GroupId"]], Tags=keys)
-        except Refusal as error:
-            if not error.is_missing:
-                raise
+        self.client.delete(f"records of {cid}", "delete_tags", Resources=[row["GroupId"]], Tags=keys)
 
 
-def list_instances(client: Client, wanted: Sequence[Mapping[str, Any]]) -> list[Row]:
+def list_instances(client: Client, **wanted: str) -> list[Row]:
     """Those that are not on their way out."""
-    found = client.list_all("list instances", "describe_instances", "Reservations", Filters=list(wanted))
-    rows = [row for reservation in found for row in reservation.get("Instances") or ()]
-    return [row for row in rows if row["State"]["Name"] not in GONE]
+    return [row for row in ec2.list_rows(client, "vm", **wanted) if not ec2.is_gone(row)]
 
 
 def read_records(row: Row) -> list[GroupRecord]:
-    return read_tags(str(row["GroupName"]), tags_of(row))
+    return read_tags(str(row["GroupName"]), ec2.tags_of(row))
 
 
 def no_host_error() -> InvalidCall:
@@ -327,9 +286,10 @@ def no_host_error() -> InvalidCall:
 
 
 def _existing_host(row: Row) -> ExistingGroup:
-    name = tags_of(row).get("Name") or str(row["HostId"])
+    """A dedicated host is the only host that its members may be on."""
+    host = str(row["HostId"])
     members = tuple(str(one["InstanceId"]) for one in row.get("Instances") or ())
-    return ExistingGroup(str(row["HostId"]), name, HOST_POLICY, members, False, row)
+    return ExistingGroup(host, ec2.tags_of(row).get("Name") or host, HOST_POLICY, members, False, row, (host,))
 
 
 def _wanted(cid: str) -> str:
@@ -338,4 +298,4 @@ def _wanted(cid: str) -> str:
 
 
 def _is_record_only(row: Row) -> bool:
-    return tags_of(row).get(POLICY) == NO_POLICY
+    return ec2.tags_of(row).get(POLICY) == NO_POLICY

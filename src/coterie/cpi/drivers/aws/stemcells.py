@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
-from coterie.cpi.drivers.aws.client import Client, Refusal, Row, filters, look_before_failing
-from coterie.cpi.drivers.aws.tags import mark_of, marked, of_mark, tag_list, user_tags, with_mark
+from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, StemcellNotFound
+from coterie.cpi.drivers.aws import ec2
+from coterie.cpi.drivers.aws.client import Client, Refusal, look_before_failing
 from coterie.cpi.kit.create_once import wait_or_remove
 from coterie.cpi.kit.marking import mark_tags
 from coterie.cpi.kit.stemcell_files import open_disk
-from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass
 
 LIGHT = " light"  # the end of the CID of an image that is not ours
@@ -39,10 +37,9 @@ _IGNORED = (
 @dataclass(frozen=True, slots=True)
 class Stemcells:
     client: Client
-    waits: Waits
 
     def create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
-        with look_before_failing(lambda: self.find(mark) or self._snapshots_of(mark)):
+        with look_before_failing(lambda: ec2.find(self.client, "image", mark) or self._snapshots_of(mark)):
             return self._create(image_path, cloud_properties, env, mark)
 
     def _create(self, image_path: str, cloud_properties: Json, env: Json, mark: Mark) -> str:
@@ -51,19 +48,19 @@ class Stemcells:
             region, source = self._source(properties["ami"])
             if region == self.client.settings.region and not properties.get("encrypted"):
                 return self._light(source) + LIGHT
-            return self._wait_or_delete(self._copy(region, source, properties, env, mark))
+            return self._use(self._copy(region, source, properties, env, mark))
         path = Path(image_path)
         if not path.is_file():
             raise CpiError(f"there is no image {image_path}", remedy="give the path of the unpacked stemcell's image")
-        known = self.find(mark)
+        known = ec2.find(self.client, "image", mark)
         if known:
-            return self._wait_or_delete(str(known["ImageId"]))
+            return self._use(str(known["ImageId"]))
         with open_disk(path) as disk:
             snapshot = self._upload(disk, mark)
         image = wait_or_remove(
             lambda: self._register(snapshot, properties, env, mark), lambda: self._delete_snapshot(snapshot)
         )
-        return self._wait_or_delete(image)
+        return self._use(image)
 
     def delete(self, stemcell_cid: str) -> None:
         """A light one is only forgotten: the image was never ours."""
@@ -73,28 +70,16 @@ class Stemcells:
     def delete_image(self, cid: str) -> None:
         """And its snapshots that bear its mark: a copied mark alone, as on a backup of one, makes none of them ours.
         Those of an image that is gone already are found by their mark, one by one."""
-        row = self.read(cid)
+        row = ec2.look(self.client, "image", cid)
         if row is None:
             self.client.require_settled(cid)
             return
-        try:
-            self.client.change(f"deregister image {cid}", "deregister_image", ImageId=cid)
-        except Refusal as error:
-            if not error.is_missing:
-                raise
+        self.client.delete(f"image {cid}", "deregister_image", ImageId=cid)
         self.client.forget_created(cid)
         mapped = {(one.get("Ebs") or {}).get("SnapshotId") for one in row.get("BlockDeviceMappings") or ()}
-        for snapshot in self._snapshots_of(mark_of(row)):
+        for snapshot in self._snapshots_of(ec2.mark_of(row)):
             if snapshot in mapped:
                 self._delete_snapshot(snapshot)
-
-    def read(self, cid: str) -> Row | None:
-        rows = self.client.ask("read an image", "describe_images", Filters=filters(image_id=cid))["Images"]
-        return next((row for row in rows if row["ImageId"] == cid), None)
-
-    def find(self, mark: Mark) -> Row | None:
-        rows = self.client.ask("find an image", "describe_images", Filters=of_mark(mark), Owners=["self"])["Images"]
-        return next(iter(with_mark(rows, mark)), None)
 
     def _source(self, given: object) -> tuple[str, str]:
         """`ami`: the id of an image here, or ids by region; one of another region is copied into ours."""
@@ -107,7 +92,7 @@ class Stemcells:
         return region, known[region]
 
     def _light(self, image: str) -> str:
-        if self.read(image) is None:
+        if ec2.look(self.client, "image", image) is None:
             where = self.client.settings.region
             raise StemcellNotFound(f"there is no image {image} in {where}", remedy="name one that this account sees")
         return image
@@ -121,15 +106,13 @@ class Stemcells:
             "SourceImageId": source,
             "ClientToken": mark.intent,
             "TagSpecifications": [
-                *marked("image", mark, **user_tags(env.get("tags") or {})),
-                *marked("snapshot", mark),
+                *ec2.marked("image", mark, **ec2.user_tags(env.get("tags") or {})),
+                *ec2.marked("snapshot", mark),
             ],
             **({"Encrypted": True} if properties.get("encrypted") else {}),
             **({"KmsKeyId": key} if properties.get("encrypted") and key else {}),
         }
-        answer = self.client.change(f"copy image {source}", "copy_image", **body)
-        self.client.note_created(str(answer["ImageId"]))
-        return str(answer["ImageId"])
+        return str(self.client.change(f"copy image {source}", "copy_image", **body)["ImageId"])
 
     def _upload(self, disk: IO[bytes], mark: Mark) -> str:
         """Zero blocks are left out. A repeat under the mark goes on with the snapshot that was begun: the same blocks
@@ -142,7 +125,7 @@ class Stemcells:
             VolumeSize=max(1, -(-size // _GIB)),
             ClientToken=mark.intent,
             Description=mark.name(),
-            Tags=tag_list({"Name": mark.name(), **mark_tags(mark)}),
+            Tags=ec2.tag_list({"Name": mark.name(), **mark_tags(mark)}),
         )
         cid = str(answer["SnapshotId"])
         if answer.get("Status") != "completed":
@@ -158,14 +141,8 @@ class Stemcells:
         self.client.change(
             "complete a snapshot", "complete_snapshot", "ebs", SnapshotId=cid, ChangedBlocksCount=written
         )
-
-        def look() -> bool | None:
-            row = self._snapshot(cid)
-            if row is not None and row["State"] == "error":
-                raise CpiError(f"snapshot {cid} failed", why=str(row.get("StateMessage")), remedy="upload it again")
-            return True if row is not None and row["State"] == "completed" else None
-
-        self.waits.until(f"snapshot {cid} being completed", look)
+        if not ec2.becomes_ready(self.client, "snapshot", cid, ("completed",)):
+            raise CpiError(f"snapshot {cid} was deleted meanwhile", remedy="upload it again", retryable=True)
 
     def _put(self, cid: str, index: int, block: bytes) -> None:
         """Idempotent, so it is repeated like a question."""
@@ -191,73 +168,30 @@ class Stemcells:
             "VirtualizationType": str(properties.get("virtualization_type") or "hvm"),
             "EnaSupport": bool(properties.get("ena_support", True)),
             "BlockDeviceMappings": [{"DeviceName": device, "Ebs": {"SnapshotId": snapshot, "VolumeType": "gp3"}}],
-            "TagSpecifications": marked("image", mark, **user_tags(env.get("tags") or {})),
+            "TagSpecifications": ec2.marked("image", mark, **ec2.user_tags(env.get("tags") or {})),
             **({"BootMode": str(properties["boot_mode"])} if properties.get("boot_mode") else {}),
         }
         try:
-            cid = str(self.client.change("register an image", "register_image", **body)["ImageId"])
+            return str(self.client.change("register an image", "register_image", **body)["ImageId"])
         except Refusal as error:
             if not error.is_one("InvalidAMIName.Duplicate"):
                 raise
-            found = self.waits.until("the image of this name", lambda: self.find(mark), self.client.settings.settle_s)
-            return str(found["ImageId"])
-        self.client.note_created(cid)
+        row = ec2.wait_until_visible(self.client, f"image {mark.name()}", lambda: ec2.find(self.client, "image", mark))
+        return str(row["ImageId"])
+
+    def _use(self, cid: str) -> str:
+        ec2.wait_for_new(self.client, "image", cid, ("available",), self.delete_image)
         return cid
-
-    def _wait_or_delete(self, cid: str) -> str:
-        if not wait_or_remove(lambda: self._becomes_available(cid), lambda: self.delete_image(cid)):
-            self.client.forget_created(cid)
-            raise CpiError(f"image {cid} of this mark was deleted", remedy="repeat under a new mark", retryable=True)
-        return cid
-
-    def _becomes_available(self, cid: str) -> bool:
-        """As with volumes: that AWS is too busy to show it is no reason to delete it, and a token also answers an image
-        that was deleted, which then does not turn up."""
-        last = time.monotonic() + self.client.settings.settle_s
-
-        def look() -> bool | None:
-            try:
-                row = self.read(cid)
-            except CpiError as error:
-                raise OutcomeUnknown(
-                    f"image {cid} was made, and cannot be read", why=str(error), remedy="look for it by its mark"
-                ) from error
-            if (row is None and time.monotonic() > last) or (row is not None and row["State"] == "deregistered"):
-                return False
-            if row is not None and row["State"] in ("failed", "error", "invalid"):
-                why = str((row.get("StateReason") or {}).get("Message") or row["State"])
-                raise CpiError(f"image {cid} failed", why=why, remedy="delete it, and upload it again")
-            return True if row is not None and row["State"] == "available" else None
-
-        return self.waits.until(f"image {cid} being available", look)
-
-    def _snapshot(self, cid: str) -> Row | None:
-        rows = self.client.ask("read a snapshot", "describe_snapshots", Filters=filters(snapshot_id=cid))["Snapshots"]
-        return next((row for row in rows if row["SnapshotId"] == cid), None)
 
     def _snapshots_of(self, mark: Mark | None) -> list[str]:
-        if mark is None:
-            return []
-        rows = self.client.list_all(
-            "find snapshots", "describe_snapshots", "Snapshots", Filters=of_mark(mark), OwnerIds=["self"]
-        )
-        return [str(row["SnapshotId"]) for row in with_mark(rows, mark)]
+        rows = ec2.list_marked(self.client, "snapshot", mark) if mark else ()
+        return [str(row["SnapshotId"]) for row in rows]
 
     def _delete_snapshot(self, cid: str) -> None:
         """For a while after its image was deregistered, AWS takes it for used."""
-
-        def attempt() -> bool | None:
-            try:
-                self.client.change(f"delete snapshot {cid}", "delete_snapshot", SnapshotId=cid)
-            except Refusal as error:
-                if not error.is_one("InvalidSnapshot.InUse"):
-                    if not error.is_missing:
-                        raise
-                    return True
-                return None
-            return True
-
-        self.waits.until(f"the deletion of snapshot {cid}", attempt, _SNAPSHOT_S)
+        self.client.delete_when_free(
+            f"snapshot {cid}", "delete_snapshot", "InvalidSnapshot.InUse", _SNAPSHOT_S, SnapshotId=cid
+        )
 
 
 def _batches(disk: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:

@@ -3,36 +3,45 @@ that run long, and the meaning of each refusal."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.azure.login import CLOUDS, Login
 from coterie.cpi.drivers.azure.properties import Settings
-from coterie.cpi.kit.call_limit import CallLimit
-from coterie.cpi.kit.calls import ClassifiedRefusal
-from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.calls import ClassifiedRefusal, is_passing, rest_after
+from coterie.cpi.kit.create_once import remove_half_made
+from coterie.cpi.kit.http import Answer, Http, ask_patiently
+from coterie.cpi.kit.http_calls import HttpCalls, json_request
+from coterie.cpi.kit.permit import Permit
+from coterie.cpi.kit.waits import Waits
 
 Row = dict[str, Any]
-VM = "Microsoft.Compute/virtualMachines"
-SET = "Microsoft.Compute/availabilitySets"
-SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
-HOST_GROUP = "Microsoft.Compute/hostGroups"
-DISK = "Microsoft.Compute/disks"
-SNAPSHOT = "Microsoft.Compute/snapshots"
-IMAGE = "Microsoft.Compute/images"
-NIC = "Microsoft.Network/networkInterfaces"
-NSG = "Microsoft.Network/networkSecurityGroups"
-ASG = "Microsoft.Network/applicationSecurityGroups"
-IP = "Microsoft.Network/publicIPAddresses"
-NETWORK = "Microsoft.Network/virtualNetworks"
+Type = Literal[
+    "VM", "availability set", "scale set", "host group", "disk", "snapshot", "image", "NIC", "security group",
+    "application security group", "public address", "virtual network",
+]  # fmt: skip
+"""The types of resources, as errors name them."""
+_TYPES: Mapping[Type, str] = {
+    "VM": "Microsoft.Compute/virtualMachines",
+    "availability set": "Microsoft.Compute/availabilitySets",
+    "scale set": "Microsoft.Compute/virtualMachineScaleSets",
+    "host group": "Microsoft.Compute/hostGroups",
+    "disk": "Microsoft.Compute/disks",
+    "snapshot": "Microsoft.Compute/snapshots",
+    "image": "Microsoft.Compute/images",
+    "NIC": "Microsoft.Network/networkInterfaces",
+    "security group": "Microsoft.Network/networkSecurityGroups",
+    "application security group": "Microsoft.Network/applicationSecurityGroups",
+    "public address": "Microsoft.Network/publicIPAddresses",
+    "virtual network": "Microsoft.Network/virtualNetworks",
+}
 # the oldest versions that have what is used, so that all clouds know them; by the longest prefix
 _VERSIONS: Mapping[str, str] = {
     "Microsoft.Compute": "2024-03-01",
@@ -99,17 +108,6 @@ class Failed(Refusal):
     """A change that Azure took, and that is known to have failed. What it was to make may be there."""
 
 
-def remove_half_made(error: CpiError, remove: Callable[[], object]) -> CpiError:
-    """Answers the error to raise after it."""
-    try:
-        remove()
-    except CpiError as trouble:
-        return OutcomeUnknown(
-            f"{error.what}, and what it made could not be removed", why=f"{error}; then {trouble}", remedy=_LOOK
-        )
-    return error
-
-
 def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:
     words = text.lower()
     if status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -134,28 +132,20 @@ def _meaning(code: str, text: str, status: int) -> tuple[type[CpiError], str]:
 class Client:
     """Usable from any number of threads. Names are those of resources in the configured resource group."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = director_uuid
-        self.limit = limit
-        self.http = Http(
-            HttpOptions(settings.connect_timeout, settings.request_timeout, settings.ca_cert, False, settings.proxy_url)
-        )
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
+        self.http = Http(settings.http_options())
         self.endpoint = settings.endpoint or CLOUDS[settings.environment][1]
-        self._require_lease = require_lease
-        self._login = Login(settings, credential_sources)
+        self.waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
+        login = Login(settings, permit.credential_sources)
+        self.calls = HttpCalls(self.http, permit, login.token, "Azure", _REACH)
 
     # -- ids --
 
-    def id(self, type_: str, name: str, group: str | None = None) -> str:
-        return f"{self.group_id(group)}/providers/{type_}/{name}"
+    def id(self, type_: Type, name: str, group: str | None = None) -> str:
+        return f"{self.group_id(group)}/providers/{_TYPES[type_]}/{name}"
 
     def group_id(self, group: str | None = None) -> str:
         return f"{self.subscription}/resourceGroups/{group or self.settings.resource_group}"
@@ -164,16 +154,11 @@ class Client:
     def subscription(self) -> str:
         return f"/subscriptions/{self.settings.subscription_id}"
 
-    def in_region(self, provider: str) -> str:
-        return f"{self.subscription}/providers/{provider}/locations/{self.settings.location}"
-
     # -- questions --
 
-    def get(self, type_: str, name: str, **query: str) -> Row | None:
+    def get(self, type_: Type, name: str, **query: str) -> Row | None:
         """None for what is not there, and for names that nothing can have."""
-        if not is_name(name):
-            return None
-        return self.get_id(self.id(type_, name), **query)
+        return self.get_id(self.id(type_, name), **query) if _NAME.fullmatch(name) else None
 
     def get_id(self, id_: str, **query: str) -> Row | None:
         try:
@@ -201,38 +186,55 @@ class Client:
             if not link:
                 return
 
-    def list_type(self, type_: str, **query: str) -> Iterator[Row]:
+    def page_of(self, type_: Type, link: str | None = None) -> tuple[list[Row], str | None]:
         """Of the resource group. Lists lag: what they do not show may be there."""
-        return self.list_all(f"list {type_}", f"{self.group_id()}/providers/{type_}", **query)
+        return self.page(f"list {type_}s", self.id(type_, "").rstrip("/"), link)
+
+    def list_type(self, type_: Type, *, everywhere: bool = False, **query: str) -> Iterator[Row]:
+        """Of the resource group, or of the whole subscription."""
+        where = self.subscription if everywhere else self.group_id()
+        return self.list_all(f"list {type_}s", f"{where}/providers/{_TYPES[type_]}", **query)
 
     # -- changes --
 
-    def put(self, what: str, id_: str, body: Row, *, if_absent: bool = False) -> Row:
+    def put(self, type_: Type, name: str, body: Row, verb: str = "create") -> Row:
         """Create or update, and wait for the end; the resource as it is then."""
-        headers = {"If-None-Match": "*"} if if_absent else {}
-        answer = self._change(what, "PUT", self._url(id_), body, headers)
-        return self.finish(what, answer, id_)
+        return self.put_id(f"{verb} {type_} {name}", self.id(type_, name), self._at_home(body))
 
-    def put_or_remove(self, what: str, id_: str, body: Row, remove: Callable[[], object]) -> Row:
+    def put_id(self, what: str, id_: str, body: Row) -> Row:
+        return self._finish(what, self._change(what, "PUT", id_, body), id_)
+
+    def create(self, type_: Type, name: str, body: Row, remove: Callable[[], object] | None = None) -> Row:
         """The same; after a failure nothing is left."""
         try:
-            return self.put(what, id_, body)
+            return self.put(type_, name, body)
         except Failed as error:
-            raise remove_half_made(error, remove) from error
+            raise remove_half_made(error, remove or (lambda: self.delete(type_, name))) from error
 
-    def patch(self, what: str, id_: str, body: Row, etag: str | None = None) -> None:
-        headers = {"If-Match": etag} if etag else {}
-        self.finish(what, self._change(what, "PATCH", self._url(id_), body, headers), id_)
+    def begin_put(self, type_: Type, name: str, body: Row) -> Callable[[], bool]:
+        """Create what must not be there. Whether the operation has ended; raises if it failed."""
+        what, id_ = f"create {type_} {name}", self.id(type_, name)
+        answer = self._change(what, "PUT", id_, self._at_home(body), {"If-None-Match": "*"})
+        return lambda: self._poll(what, _operation_of(answer), id_)[0]
 
-    def post(self, what: str, id_: str, action: str, body: Row | None = None) -> Row:
+    def patch(self, type_: Type, name: str, body: Row, etag: str | None = None) -> None:
+        what, id_ = f"change {type_} {name}", self.id(type_, name)
+        self._finish(what, self._change(what, "PATCH", id_, body, {"If-Match": etag} if etag else {}), id_)
+
+    def post(self, type_: Type, name: str, action: str, body: Row | None = None) -> Row:
         """What the operation answers in the end."""
-        answer = self._change(what, "POST", self._url(f"{id_}/{action}"), body, {})
-        return self._wait(what, answer, id_) or _body(answer)
+        what, id_ = f"do {action} on {type_} {name}", self.id(type_, name)
+        answer = self._change(what, "POST", f"{id_}/{action}", body)
+        return self._wait(what, answer, id_) or answer.document()
 
-    def delete(self, what: str, id_: str) -> None:
-        """Gone already is fine."""
+    def delete(self, type_: Type, name: str) -> None:
+        """Gone already is fine; so is a name that nothing can have."""
+        if _NAME.fullmatch(name):
+            self.delete_id(f"delete {type_} {name}", self.id(type_, name))
+
+    def delete_id(self, what: str, id_: str) -> None:
         try:
-            answer = self._change(what, "DELETE", self._url(id_), None, {})
+            answer = self._change(what, "DELETE", id_, None)
         except Refusal as error:
             if error.is_missing:
                 return
@@ -240,11 +242,24 @@ class Client:
         if answer.status != HTTPStatus.NO_CONTENT:
             self._wait(what, answer, id_)
 
-    def begin_put(self, what: str, id_: str, body: Row) -> Answer:
-        """Create what must not be there; the answer of the beginning, for `finish`."""
-        return self._change(what, "PUT", self._url(id_), body, {"If-None-Match": "*"})
+    def repeat(self, what: str, act: Callable[[], object], *passing: str, limit_s: float | None = None) -> None:
+        """Do it as soon as Azure does not refuse it with one of these codes any more."""
 
-    def finish(self, what: str, answer: Answer, id_: str) -> Row:
+        def attempt() -> bool | None:
+            try:
+                act()
+            except Refusal as error:
+                if not error.is_one(*passing):
+                    raise
+                return None
+            return True
+
+        self.waits.until(what, attempt, limit_s)
+
+    def _at_home(self, body: Row) -> Row:
+        return {"location": self.settings.location, **body}
+
+    def _finish(self, what: str, answer: Answer, id_: str) -> Row:
         self._wait(what, answer, id_)
         try:
             found = self.get_id(id_)
@@ -254,34 +269,23 @@ class Client:
             raise OutcomeUnknown(f"what was made to {what} is not there", why="Azure called it done", remedy=_LOOK)
         return found
 
-    def has_ended(self, what: str, answer: Answer, id_: str) -> bool:
-        """Whether the operation has; raises if it failed."""
-        url = answer.headers.get("azure-asyncoperation") or answer.headers.get("location")
-        return self._poll(what, url, id_)[0]
-
-    def _wait(self, what: str, answer: Answer, id_: str) -> Row | None:
+    def _wait(self, what: str, answer: Answer, id_: str) -> Row:
         """Until the operation has ended: by Azure-AsyncOperation, Location, or the state in the body, whichever is told
         first. What the operation answers, if it does."""
-        operation, location = answer.headers.get("azure-asyncoperation"), answer.headers.get("location")
-        state = _state(_body(answer))
-        if not operation and not (location and answer.status == HTTPStatus.ACCEPTED) and state not in _PASSING:
-            if state == "failed":
-                raise Failed(what, "ProvisioningFailed", f"{id_} is in state Failed", 409)
-            return None
-        url = operation or location
-        deadline, rest = time.monotonic() + self.settings.state_timeout, answer.retry_after
-        while True:
-            time.sleep(min(max(self.settings.poll_s, rest or 0.0), max(deadline - time.monotonic(), 0.0)))
+        url = _operation_of(answer)
+        if url is None and _is_settled(what, id_, answer.document()):
+            return {}
+
+        def look() -> Row | None:
             done, output, rest = self._poll(what, url, id_)
             if done:
-                return output
-            if time.monotonic() >= deadline:
-                raise OutcomeUnknown(
-                    f"Azure did not {what} within {self.settings.state_timeout:.0f} s",
-                    why=f"the operation {urlsplit(url or id_).path} goes on",
-                    remedy=_LOOK,
-                    details={"operation": url or id_},
-                )
+                return output or {}
+            time.sleep(max((rest or 0.0) - self.settings.poll_s, 0.0))
+            return None
+
+        first = max(answer.retry_after or 0.0, self.settings.poll_s)
+        why = f"the operation {urlsplit(url or id_).path} goes on"
+        return self.waits.until("Azure", look, first_s=first, why=why, verb=what, details={"operation": url or id_})
 
     def _poll(self, what: str, url: str | None, id_: str) -> tuple[bool, Row | None, float | None]:
         """Azure has taken the change: what is said about the question is never said about the change."""
@@ -296,14 +300,14 @@ class Client:
 
     def _poll_once(self, what: str, url: str | None, id_: str) -> tuple[bool, Row | None, float | None]:
         if url is None or _origin(url) != _origin(self.endpoint):
-            return self._poll_resource(what, id_)
+            return _is_settled(what, id_, self.get_id(id_)), None, None
         try:
-            answer = self._send(f"follow how to {what}", "GET", url, None, {}, changes=False)
+            answer = self._send(f"follow how to {what}", "GET", url, None)
         except Refusal as error:
             if error.is_missing:  # operations are forgotten after a while
-                return self._poll_resource(what, id_)
+                return _is_settled(what, id_, self.get_id(id_)), None, None
             raise
-        found = _body(answer)
+        found = answer.document()
         if "status" not in found:
             return answer.status != HTTPStatus.ACCEPTED, found or None, answer.retry_after
         word = str(found["status"]).lower()
@@ -313,76 +317,44 @@ class Client:
         output = (found.get("properties") or {}).get("output")
         return word == "succeeded", output, answer.retry_after
 
-    def _poll_resource(self, what: str, id_: str) -> tuple[bool, Row | None, float | None]:
-        found = self.get_id(id_)
-        if found is not None and _state(found) == "failed":
-            raise Failed(what, "ProvisioningFailed", f"{id_} is in state Failed", HTTPStatus.CONFLICT)
-        return found is None or _state(found) not in _PASSING, None, None
-
     # -- one request --
 
     def _ask_url(self, what: str, url: str) -> Row:
         return ask_patiently(
-            lambda: _body(self._send(what, "GET", url, None, {}, changes=False)),
+            lambda: self._send(what, "GET", url, None).document(),
             retries=self.settings.retries,
             first_rest_s=self.settings.poll_s / 4,
-            rest_after=_rest_after,
+            rest_after=rest_after,
         )
 
-    def _change(self, what: str, method: str, url: str, body: Row | None, headers: Mapping[str, str]) -> Answer:
-        return self._send(what, method, url, body, headers, changes=True)
+    def _change(
+        self, what: str, method: str, path: str, body: Row | None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        return self._send(what, method, self._url(path), body, headers)
 
     def _send(
-        self, what: str, method: str, url: str, body: Row | None, headers: Mapping[str, str], *, changes: bool
+        self, what: str, method: str, url: str, body: Row | None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        token = self._login.token()
-        answer = self._request(what, method, url, body, {**headers, "Authorization": f"Bearer {token}"}, changes)
-        if answer.status == HTTPStatus.UNAUTHORIZED:
-            token = self._login.token(refused=token)
-            answer = self._request(what, method, url, body, {**headers, "Authorization": f"Bearer {token}"}, changes)
+        changes, (raw, kind) = method != "GET", json_request(body)
+        sent = {**kind, **(headers or {}), "x-ms-client-request-id": str(uuid.uuid4())}
+        answer = self.calls.send(what, method, url, sent, raw, pace=_class_of(method, url), changes=changes)
         if answer.status < HTTPStatus.BAD_REQUEST:
             return answer
-        code, text = _read_error(_body(answer), f"HTTP {answer.status}")
+        code, text = _read_error(answer.document(), f"HTTP {answer.status}")
         if answer.status in _DOUBT:
-            kind = OutcomeUnknown if changes else Unavailable
-            raise kind(f"Azure failed to {what} ({code})", why=text, remedy=_LOOK if changes else "repeat")
+            kind_of = OutcomeUnknown if changes else Unavailable
+            raise kind_of(f"Azure failed to {what} ({code})", why=text, remedy=_LOOK if changes else "repeat")
         raise Refusal(what, code, text, answer.status, answer.retry_after)
-
-    def _request(
-        self, what: str, method: str, url: str, body: Row | None, headers: Mapping[str, str], changes: bool
-    ) -> Answer:
-        raw = None if body is None else json.dumps(body).encode()
-        sent = {**headers, "x-ms-client-request-id": str(uuid.uuid4()), "Accept": "application/json"}
-        sent |= {"Content-Type": "application/json"} if raw is not None else {"Content-Length": "0"} if changes else {}
-        try:
-            with self.limit.pace(_class_of(method, url)) as call:
-                if changes:
-                    self._require_lease()
-                answer = self.http.request(method, url, sent, raw)
-                if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-                    call.slow_down(answer.retry_after)
-                return answer
-        except (NotTaken, AnswerLost) as error:
-            raise call_error(error, what=what, cloud="Azure", changes=changes, remedy=_REACH) from None
 
     def _url(self, path: str, query: Mapping[str, str] | None = None) -> str:
         given = {("$" + key if key in ("filter", "expand") else key): value for key, value in (query or {}).items()}
         return f"{self.endpoint}{quote(path, safe='/')}?{urlencode({'api-version': _version(path), **given})}"
 
 
-def is_passing(error: Exception) -> bool:
-    """Whether it is trouble of the moment, and says nothing of what was asked for."""
-    return (error.kind if isinstance(error, Refusal) else type(error)) in (Throttled, Unavailable)
-
-
 def _in_doubt(what: str, error: CpiError) -> OutcomeUnknown:
     if isinstance(error, OutcomeUnknown):
         return error
     return OutcomeUnknown(f"Azure was to {what}, and does not say how it ended", why=str(error), remedy=_LOOK)
-
-
-def is_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
 
 
 def name_of(id_: str) -> str:
@@ -392,6 +364,10 @@ def name_of(id_: str) -> str:
 def is_same(one: str | None, other: str | None) -> bool:
     """Ids come back in another case than they were sent."""
     return (one or "").lower() == (other or "").lower()
+
+
+def is_a(row: Row, type_: Type) -> bool:
+    return is_same(row.get("type"), _TYPES[type_])
 
 
 def _version(path: str) -> str:
@@ -411,16 +387,21 @@ def _origin(url: str) -> str:
     return f"{where.scheme}://{where.netloc}".lower()
 
 
-def _body(answer: Answer) -> Row:
-    try:
-        found = json.loads(answer.body) if answer.body else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def _operation_of(answer: Answer) -> str | None:
+    location = answer.headers.get("location") if answer.status == HTTPStatus.ACCEPTED else None
+    return answer.headers.get("azure-asyncoperation") or location
 
 
-def _state(body: Row) -> str:
-    return str((body.get("properties") or {}).get("provisioningState") or "").lower()
+def _is_settled(what: str, id_: str, row: Row | None) -> bool:
+    state = provisioning_state(row or {})
+    if state == "failed":
+        raise Failed(what, "ProvisioningFailed", f"{id_} is in state Failed", HTTPStatus.CONFLICT)
+    return state not in _PASSING
+
+
+def provisioning_state(row: Row) -> str:
+    """In lower case; nothing where Azure tells none."""
+    return str((row.get("properties") or {}).get("provisioningState") or "").lower()
 
 
 def _read_error(body: Row, otherwise: str) -> tuple[str, str]:
@@ -431,9 +412,3 @@ def _read_error(body: Row, otherwise: str) -> tuple[str, str]:
     if inner and str(error.get("code")).lower() in _GENERAL:
         error = inner
     return str(error.get("code") or otherwise), str(error.get("message") or "")
-
-
-def _rest_after(error: Exception, usual: float) -> float | None:
-    if not is_passing(error) or not isinstance(error, CpiError):
-        return None
-    return max(usual, float(error.details.get("retry_after") or 0.0))

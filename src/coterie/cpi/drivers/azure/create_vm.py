@@ -3,13 +3,12 @@ named by the mark, so that each request can be repeated, and whatever is left is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from http import HTTPStatus
 
 from coterie.cpi.contract import (
     CpiError,
-    GroupMissing,
     InvalidCall,
     Json,
     NetworkNotFound,
@@ -18,27 +17,17 @@ from coterie.cpi.contract import (
     VmCreated,
     VMCreationFailed,
 )
-from coterie.cpi.drivers.azure.client import (
-    ASG,
-    IP,
-    NETWORK,
-    NIC,
-    NSG,
-    VM,
-    Client,
-    Refusal,
-    Row,
-    is_passing,
-    remove_half_made,
-)
-from coterie.cpi.drivers.azure.disks import SCSI, require_marked
+from coterie.cpi.drivers.azure.client import Client, Refusal, Row, provisioning_state
+from coterie.cpi.drivers.azure.disks import SCSI
 from coterie.cpi.drivers.azure.machines import EPHEMERAL, MOST_NICS, OS, Machines, fault_domain, power_of
-from coterie.cpi.drivers.azure.properties import NETWORK as NETWORK_FORM
-from coterie.cpi.drivers.azure.properties import VmSpec, VolumeSpec, read_vm_spec
-from coterie.cpi.drivers.azure.server_groups import Groups, placement
+from coterie.cpi.drivers.azure.properties import NETWORK, VmSpec, VolumeSpec, read_vm_spec
+from coterie.cpi.drivers.azure.security_groups import LABEL
+from coterie.cpi.drivers.azure.server_groups import Groups, carrier_of, placement
 from coterie.cpi.drivers.azure.stemcells import Stemcells
-from coterie.cpi.drivers.azure.tags import marked, moment, user_tags
-from coterie.cpi.kit.agent_settings import AgentSettings, base64_text, compact_json
+from coterie.cpi.drivers.azure.tags import marked, moment, require_marked, user_tags
+from coterie.cpi.kit.agent_settings import base64_text, dhcp_settings
+from coterie.cpi.kit.calls import is_passing
+from coterie.cpi.kit.create_once import remove_half_made
 from coterie.cpi.kit.create_vm import (
     CreateVmArgs,
     CreateVmCall,
@@ -51,30 +40,19 @@ from coterie.cpi.kit.create_vm import (
 from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
-from coterie.cpi.kit.server_groups import Membership
-from coterie.cpi.kit.waits import Waits
+from coterie.cpi.kit.server_groups import Membership, group_missing
+from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
 _CUSTOM_DATA = 64 * 1024
-_SYSTEM = "/dev/sda"
-
-
-@dataclass(frozen=True, slots=True)
-class Nic:
-    """One network interface: networks of one `nic_group` share it."""
-
-    labels: tuple[str, ...]
-    subnet: str
-    ips: tuple[str | None, ...]
-    security_group: str | None
-    labels_of_rules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    membership: Membership | None
-    body: Row
-    nics: Sequence[tuple[str, Row]]  # name, body
+    """The requests; those of NICs by their names."""
+
+    nics: Mapping[str, Row]
+    vm: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +64,17 @@ class VmFactory:
     machines: Machines
     stemcells: Stemcells
     parts: Parts
-    waits: Waits
 
     def create(self, call: CreateVmCall) -> VmCreated:
-        args = call.read(read_vm_spec, NETWORK_FORM)
+        args = call.read(read_vm_spec, NETWORK)
         row = create_vm(_Creation(self, args))
-        ephemeral = {"lun": "0", "host_device_id": SCSI} if args.spec.ephemeral_disk else None
-        return VmCreated(str(row["name"]), self._networks(args), {"system": _SYSTEM, "ephemeral": ephemeral})
+        return VmCreated(str(row["name"]), self._networks(args), _disks(args))
 
     def _networks(self, args: Args) -> Json:
         """With what Azure gave: networks that share a NIC have its addresses in their order."""
         given: dict[str, tuple[str | None, str | None]] = {}
         for number, (_, sharing) in enumerate(group_by_nic(args.nics, lambda request: None, "subnet")):
-            row = self.client.get(NIC, f"{args.mark.name()}-{number}") or {"properties": {}}
+            row = self.client.get("NIC", f"{args.mark.name()}-{number}") or {"properties": {}}
             mac = str(row["properties"].get("macAddress") or "").replace("-", ":").lower() or None
             configs = row["properties"].get("ipConfigurations") or ()
             for request, config in zip(sharing, configs, strict=False):
@@ -114,7 +90,6 @@ class _Creation:
         self._client = parts.client
         self._args = args
         self._name = args.mark.name()
-        self._id = parts.client.id(VM, self._name)
         self._membership: Membership | None = None
 
     def find_existing(self) -> Row | None:
@@ -123,89 +98,79 @@ class _Creation:
         if row is None:
             return None
         require_marked(row, self._args.mark)
-        if str(row["properties"].get("provisioningState")).lower() == "failed":
+        if provisioning_state(row) == "failed":
             self._parts.machines.delete(self._name)
             return None
         return self._wait_for_other()
 
     def resolve(self) -> Resolved:
-        parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
-        membership = self._membership = parts.groups.membership(args.env)
-        self._require_joinable(membership)
+        parts, args, spec = self._parts, self._args, self._args.spec
+        membership = self._membership = parts.groups.server.membership(args.env)
+        self._require_joinable()
         if membership and membership.policy == "anti-affinity" and membership.group:
             self._require_domain(membership)
         reference = parts.stemcells.reference(args.stemcell_cid)
-        nics = self._read_nics(membership)
-        tags = marked(args.mark, **user_tags(spec.tags), **({GROUP: membership.cid} if membership else {}))
-        names = [f"{self._name}-{number}" for number in range(len(nics))]
-        zones = {"zones": [spec.availability_zone]} if spec.availability_zone else {}
+        nics = self._nics()
+        links = [
+            {"id": self._client.id("NIC", name), "properties": {"primary": n == 0, "deleteOption": "Delete"}}
+            for n, name in enumerate(nics)
+        ]
         body: Row = {
-            "location": settings.location,
-            "tags": tags,
-            **zones,
+            "tags": marked(args.mark, **user_tags(spec.tags), **({GROUP: membership.cid} if membership else {})),
+            **({"zones": self._zones} if self._zones else {}),
             "properties": {
                 "hardwareProfile": {"vmSize": spec.instance_type},
                 "storageProfile": self._storage(reference),
                 "osProfile": self._system(),
-                "networkProfile": {
-                    "networkInterfaces": [
-                        {"id": self._client.id(NIC, name), "properties": {"primary": n == 0, "deleteOption": "Delete"}}
-                        for n, name in enumerate(names)
-                    ]
-                },
+                "networkProfile": {"networkInterfaces": links},
                 **(placement(self._client, membership.group) if membership and membership.group else {}),
             },
         }
-        return Resolved(membership, body, [(name, self._nic(nic)) for name, nic in zip(names, nics, strict=True)])
+        return Resolved(nics, body)
 
     def prepare(self, resolved: Resolved, undo: Undo) -> None:
         """A NIC is created under its name: one that a call with this mark left is taken over."""
         mark = self._args.mark
-        for name, body in resolved.nics:
-            row, remove = self._client.get(NIC, name), partial(self._parts.machines.delete_nic, name)
+        for name, body in resolved.nics.items():
+            row, remove = self._client.get("NIC", name), partial(self._parts.machines.delete_nic, name)
             if row is not None:
                 require_marked(row, mark)
                 undo.add(remove)
+            create = partial(self._client.create, "NIC", name, body, remove)
             try:
-                self._parts.parts.create(mark, "port", name, partial(self._put_nic, name, body), id_of=str)
+                self._parts.parts.create(mark, "port", name, create, id_of=lambda made: str(made["name"]))
             except OutcomeUnknown:
                 undo.clear()
                 raise
             if row is None:
                 undo.add(remove)
 
-    def _put_nic(self, name: str, body: Row) -> str:
-        what, remove = f"create NIC {name}", partial(self._parts.machines.delete_nic, name)
-        return str(self._client.put_or_remove(what, self._client.id(NIC, name), body, remove)["name"])
-
     def boot(self, resolved: Resolved, undo: Undo) -> Row:
-        what = f"create VM {self._name}"
-        self._require_joinable(resolved.membership)
+        self._require_joinable()
         try:
-            answer = self._client.begin_put(what, self._id, resolved.body)
+            return self._boot(resolved, undo)
         except OutcomeUnknown:
             undo.clear()
             raise
         except Refusal as error:
-            if error.http_status == 412:  # another call under this mark was faster, and its parts are its own
-                undo.clear()
-                return self._wait_for_other()
-            raise self._say_group(error, resolved.membership) from error
+            raise self._say_group(error) from error
+
+    def _boot(self, resolved: Resolved, undo: Undo) -> Row:
+        try:
+            has_ended = self._client.begin_put("VM", self._name, resolved.vm)
+        except Refusal as error:
+            if error.http_status != HTTPStatus.PRECONDITION_FAILED:
+                raise
+            undo.clear()  # another call under this mark was faster, and its parts are its own
+            return self._wait_for_other()
         undo.add(lambda: self._parts.machines.delete(self._name))
-        try:
-            return self._wait_until_placed(lambda: self._client.has_ended(what, answer, self._id))
-        except OutcomeUnknown:
-            undo.clear()
-            raise
-        except Refusal as error:
-            raise self._say_group(error, resolved.membership) from error
+        return self._wait_until_placed(has_ended)
 
     def finish(self, row: Row, undo: Undo) -> Row:
         membership, domain = self._membership, fault_domain(row)
         if membership and not undo.is_empty and membership.policy == "anti-affinity" and domain is not None:
-            waits, placed = self._client.settings, self._placed(row)
-            members = partial(self._members, membership)
-            require_kept_policy(placed, membership, members, waits.state_timeout, waits.poll_s)
+            waits, members = self._client.settings, partial(self._members, membership)
+            require_kept_policy(_placed(row), membership, members, waits.state_timeout, waits.poll_s)
         return row
 
     def _wait_until_placed(self, has_ended: Callable[[], bool] = bool) -> Row:
@@ -222,7 +187,7 @@ class _Creation:
                 raise
             if row is not None:
                 require_marked(row, self._args.mark)
-            state = str(row["properties"].get("provisioningState")).lower() if row else "gone"
+            state = provisioning_state(row) if row else "gone"
             if row is None or state in ("failed", "deleting"):
                 has_ended()  # it may have ended since, and says why
                 raise VMCreationFailed(
@@ -230,31 +195,25 @@ class _Creation:
                 )
             return row if state == "succeeded" or power_of(row) == "running" else None
 
-        return self._parts.waits.until(f"VM {self._name} running", look)
+        return self._client.waits.until(f"VM {self._name} running", look)
 
     def _wait_for_other(self) -> Row:
         """For the VM that another call under this mark began: if it fails, it goes with its parts."""
         try:
             return self._wait_until_placed()
         except VMCreationFailed as error:
-            raise remove_half_made(error, self._remove) from error
+            raise remove_half_made(error, lambda: self._parts.machines.delete(self._name)) from error
 
-    def _remove(self) -> None:
-        row = self._parts.machines.read(self._name)
-        if row is not None:
-            require_marked(row, self._args.mark)
-        self._parts.machines.delete(self._name)
-
-    def _say_group(self, error: Refusal, membership: Membership | None) -> CpiError:
+    def _say_group(self, error: Refusal) -> CpiError:
+        membership = self._membership
+        if membership is None or membership.group is None:
+            return error
+        type_, name = carrier_of(membership.group)
         gone = error.is_one("InvalidResourceReference", "NotFound", "ResourceNotFound", "ParentResourceNotFound")
-        if gone and membership and membership.group and membership.group.lower() in error.why.lower():
-            return GroupMissing(
-                f"server group {membership.cid} is missing",
-                why=error.why,
-                remedy="deploy again so that the group is made anew",
-            )
-        if error.kind is NoPlacement and membership and membership.group and "." not in membership.group:
-            return self._say_sizes(error, membership.group)
+        if gone and name.lower() in error.why.lower():
+            return group_missing(membership.cid, error.why)
+        if error.kind is NoPlacement and type_ == "availability set":
+            return self._say_sizes(error, name)
         return error
 
     def _say_sizes(self, error: Refusal, group: str) -> CpiError:
@@ -272,10 +231,14 @@ class _Creation:
             remedy="use one of these sizes, or a new server group: the first VM of a set chooses its hardware",
         )
 
-    def _require_joinable(self, membership: Membership | None) -> None:
-        if membership and membership.group:
-            zone = self._args.spec.availability_zone
-            self._parts.groups.sets.require_joinable(membership, [zone] if zone else [])
+    @property
+    def _zones(self) -> list[str]:
+        zone = self._args.spec.availability_zone
+        return [zone] if zone else []
+
+    def _require_joinable(self) -> None:
+        if self._membership and self._membership.group:
+            self._parts.groups.sets.require_joinable(self._membership, self._zones)
 
     def _require_domain(self, membership: Membership) -> None:
         """Azure would put one more into a fault domain that has a member."""
@@ -289,18 +252,11 @@ class _Creation:
             )
 
     def _members(self, membership: Membership) -> list[PlacedVm]:
-        rows = [self._parts.machines.read(name) for name in self._member_names(membership)]
-        return [self._placed(row) for row in rows if row is not None and fault_domain(row) is not None]
-
-    def _member_names(self, membership: Membership) -> Sequence[str]:
         group = self._parts.groups.sets.find(membership.cid)
-        return group.members if group else ()
+        rows = [self._parts.machines.read(name) for name in (group.members if group else ())]
+        return [_placed(row) for row in rows if row is not None and fault_domain(row) is not None]
 
-    def _placed(self, row: Row) -> PlacedVm:
-        name, made = str(row["name"]).lower(), moment(row["properties"].get("timeCreated")) or 0.0
-        return PlacedVm(name, f"fault domain {fault_domain(row)}", (f"{made:020.6f}", name), is_checked=False)
-
-    # -- the request --
+    # -- the requests --
 
     def _storage(self, reference: Row) -> Row:
         spec = self._args.spec
@@ -313,37 +269,25 @@ class _Creation:
             "managedDisk": {"storageAccountType": (root or VolumeSpec(1)).type},
             **({"diskSizeGB": root.size} if root else {}),
         }
-        found: Row = {"imageReference": reference, "osDisk": system}
-        if spec.ephemeral_disk:
-            own = {"lun": 0, "name": f"{self._name}-{EPHEMERAL}", "createOption": "Empty", "deleteOption": "Delete"}
-            kind = {"storageAccountType": spec.ephemeral_disk.type}
-            found["dataDisks"] = [
-                {**own, "diskSizeGB": spec.ephemeral_disk.size, "managedDisk": kind, "caching": "None"}
-            ]
-        return found
+        if spec.ephemeral_disk is None:
+            return {"imageReference": reference, "osDisk": system}
+        ephemeral: Row = {
+            "name": f"{self._name}-{EPHEMERAL}",
+            "createOption": "Empty",
+            "caching": "None",
+            "deleteOption": "Delete",
+            "managedDisk": {"storageAccountType": spec.ephemeral_disk.type},
+            "diskSizeGB": spec.ephemeral_disk.size,
+            "lun": 0,
+        }
+        return {"imageReference": reference, "osDisk": system, "dataDisks": [ephemeral]}
 
     def _system(self) -> Row:
         """The agent's settings are custom data, which no API gives back; user data can be read by all in the VM."""
         args, settings = self._args, self._client.settings
-        key = args.spec.public_key or settings.ssh_public_key
-        document = AgentSettings(
-            agent_id=args.agent_id,
-            vm_name=self._name,
-            networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
-            requested_networks=args.networks,
-            disks={
-                "system": _SYSTEM,
-                "ephemeral": {"lun": "0", "host_device_id": SCSI} if args.spec.ephemeral_disk else None,
-            },
-            env=args.env,
-            cloud=settings.agent,
-        ).document()
-        raw = compact_json(document)
-        if len(raw) > _CUSTOM_DATA:
-            remedy = "shorten env"
-            raise InvalidCall(f"the agent's settings have {len(raw)} bytes, Azure takes {_CUSTOM_DATA}", remedy=remedy)
+        raw = dhcp_settings(args, _disks(args), settings.agent, most=_CUSTOM_DATA, cloud="Azure")
         path = f"/home/{settings.ssh_user}/.ssh/authorized_keys"
-        ssh = {"publicKeys": [{"path": path, "keyData": key}]}
+        ssh = {"publicKeys": [{"path": path, "keyData": args.spec.public_key or settings.ssh_public_key}]}
         return {
             "computerName": self._name,
             "adminUsername": settings.ssh_user,
@@ -351,20 +295,44 @@ class _Creation:
             "linuxConfiguration": {"disablePasswordAuthentication": True, "ssh": ssh},
         }
 
-    def _read_nics(self, membership: Membership | None) -> list[Nic]:
-        nics = []
-        for subnet, sharing in group_by_nic(self._args.nics, self._subnet, "subnet"):
-            own = self._security_group(sharing[-1], membership)
-            labels, ips = tuple(one.label for one in sharing), tuple(one.ip for one in sharing)
-            nics.append(Nic(labels, subnet, ips, own, self._rule_labels(sharing[-1], own)))
-        if len(nics) > MOST_NICS:
-            raise InvalidCall(f"networks asks for {len(nics)} NICs", remedy=f"give the VM at most {MOST_NICS}")
-        if len(self._args.vips) > len(nics[0].ips):
+    def _nics(self) -> dict[str, Row]:
+        """Public addresses are those of the first."""
+        grouped, vips = group_by_nic(self._args.nics, self._subnet, "subnet"), self._args.vips
+        if len(grouped) > MOST_NICS:
+            raise InvalidCall(f"networks asks for {len(grouped)} NICs", remedy=f"give the VM at most {MOST_NICS}")
+        if len(vips) > len(grouped[0][1]):
             raise InvalidCall(
-                f"networks names {len(self._args.vips)} addresses of type vip, the first NIC takes {len(nics[0].ips)}",
+                f"networks names {len(vips)} addresses of type vip, the first NIC takes {len(grouped[0][1])}",
                 remedy="give the VM one for each address of its first NIC",
             )
-        return nics
+        public = [self._public_address(str(vip.ip)) for vip in vips]
+        return {
+            f"{self._name}-{number}": self._nic(subnet, sharing, public if number == 0 else [])
+            for number, (subnet, sharing) in enumerate(grouped)
+        }
+
+    def _nic(self, subnet: str, sharing: Sequence[NetworkRequest], public: Sequence[str]) -> Row:
+        spec, client = self._args.spec, self._client
+        security_group = self._security_group(sharing[-1])
+        labels = [{"id": client.id(LABEL, one)} for one in self._labels(sharing[-1], security_group)]
+        configs = []
+        for number, request in enumerate(sharing):
+            config: Row = {
+                "subnet": {"id": subnet},
+                "primary": number == 0,
+                "privateIPAllocationMethod": "Static" if request.ip else "Dynamic",
+                **({"privateIPAddress": request.ip} if request.ip else {}),
+                **({"publicIPAddress": {"id": public[number]}} if number < len(public) else {}),
+                **({"applicationSecurityGroups": labels} if labels else {}),
+            }
+            configs.append({"name": f"ip{number}", "properties": config})
+        properties: Row = {
+            "ipConfigurations": configs,
+            **({"networkSecurityGroup": {"id": client.id("security group", security_group)}} if security_group else {}),
+            **({"enableAcceleratedNetworking": True} if spec.accelerated_networking else {}),
+            **({"enableIPForwarding": True} if spec.ip_forwarding else {}),
+        }
+        return {"tags": marked(self._args.mark), "properties": properties}
 
     def _subnet(self, request: NetworkRequest) -> str:
         given, settings = request.properties, self._client.settings
@@ -378,15 +346,15 @@ class _Creation:
                 )
             *groups, network, subnet = settings.default_subnet.split("/")
             group = groups[0] if groups else None
-        found = f"{self._client.id(NETWORK, network, group)}/subnets/{subnet}"
+        found = f"{self._client.id('virtual network', network, group)}/subnets/{subnet}"
         if self._client.get_id(found) is None:
             raise NetworkNotFound(f"there is no subnet {subnet} in {network}", remedy="name a subnet that exists")
         return found
 
-    def _security_group(self, request: NetworkRequest, membership: Membership | None) -> str | None:
+    def _security_group(self, request: NetworkRequest) -> str | None:
         """A NIC has one. That of the server group stands above the cloud's; a VM's own beside it is a contradiction."""
         own = request.properties.get("security_group") or self._args.spec.security_group
-        of_group = membership.security_groups[0] if membership and membership.security_groups else None
+        of_group = next(iter(self._membership.security_groups), None) if self._membership else None
         if own and of_group:
             raise InvalidCall(
                 f"security_group is {own}, and the server group has {of_group}",
@@ -394,44 +362,35 @@ class _Creation:
                 remedy="name one of them only",
             )
         name = of_group or own or self._client.settings.default_security_group
-        if name and self._client.get(NSG, name) is None:
+        if name and self._client.get("security group", name) is None:
             raise CpiError(f"there is no security group {name!r}", remedy="create it, or name one that exists")
         return name
 
-    def _rule_labels(self, request: NetworkRequest, security_group: str | None) -> tuple[str, ...]:
+    def _labels(self, request: NetworkRequest, security_group: str | None) -> list[str]:
+        """The application security groups that a NIC bears, that of its security group the last."""
         spec, default = self._args.spec, self._client.settings.default_application_security_groups
         named = (*request.properties.get("application_security_groups", ()), *spec.application_security_groups)
         for name in named or default:
-            if self._client.get(ASG, name) is None:
+            if self._client.get(LABEL, name) is None:
                 raise CpiError(f"there is no application security group {name!r}", remedy="name one that exists")
-        found = list(named or default)
         label = self._parts.groups.azure.label_of(security_group) if security_group else None
-        if label:
-            found.append(label)
-        return tuple(dict.fromkeys(found))
-
-    def _nic(self, nic: Nic) -> Row:
-        spec, client = self._args.spec, self._client
-        public = [self._public_address(str(vip.ip)) for vip in self._args.vips]
-        labels = [{"id": client.id(ASG, one)} for one in nic.labels_of_rules]
-        configs = []
-        for number, ip in enumerate(nic.ips):
-            how = {"privateIPAddress": ip, "privateIPAllocationMethod": "Static"} if ip else {}
-            own = {**(how or {"privateIPAllocationMethod": "Dynamic"}), "subnet": {"id": nic.subnet}}
-            if public and nic.labels[0] == self._args.nics[0].label and number < len(public):
-                own["publicIPAddress"] = {"id": public[number]}
-            extra = {"applicationSecurityGroups": labels} if labels else {}
-            configs.append({"name": f"ip{number}", "properties": {**own, **extra, "primary": number == 0}})
-        rest: Row = {"networkSecurityGroup": {"id": client.id(NSG, nic.security_group)}} if nic.security_group else {}
-        rest |= {"enableAcceleratedNetworking": True} if spec.accelerated_networking else {}
-        rest |= {"enableIPForwarding": True} if spec.ip_forwarding else {}
-        tags = marked(self._args.mark)
-        return {"location": client.settings.location, "tags": tags, "properties": {"ipConfigurations": configs, **rest}}
+        return list(dict.fromkeys([*(named or default), *([label] if label else [])]))
 
     def _public_address(self, wanted: str) -> str:
-        for row in self._client.list_type(IP):
+        for row in self._client.list_type("public address"):
             if row["properties"].get("ipAddress") == wanted:
                 return str(row["id"])
         raise CpiError(
             f"there is no public address {wanted}", remedy="make it in this resource group, Standard and Static"
         )
+
+
+def _disks(args: Args) -> Json:
+    """Where the agent finds them."""
+    ephemeral = {"lun": "0", "host_device_id": SCSI} if args.spec.ephemeral_disk else None
+    return {"system": "/dev/sda", "ephemeral": ephemeral}
+
+
+def _placed(row: Row) -> PlacedVm:
+    name, made = str(row["name"]).lower(), moment(row["properties"].get("timeCreated")) or 0.0
+    return PlacedVm(name, f"fault domain {fault_domain(row)}", (f"{made:020.6f}", name), is_checked=False)

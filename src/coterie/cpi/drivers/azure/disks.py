@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from coterie.cpi.contract import CpiError, DiskHint, DiskNotAttached, Json, Mark, NameTaken
-from coterie.cpi.drivers.azure.client import DISK, SNAPSHOT, VM, Client, Refusal, Row, is_name, is_same, name_of
+from coterie.cpi.contract import CpiError, DiskHint, DiskNotAttached, Json, Mark
+from coterie.cpi.drivers.azure.client import Client, Refusal, Row, Type, is_same, name_of, provisioning_state
 from coterie.cpi.drivers.azure.machines import Machines, attached, is_nvme
 from coterie.cpi.drivers.azure.properties import read_disk_spec
-from coterie.cpi.drivers.azure.tags import mark_of, marked, merge_tags, user_tags
+from coterie.cpi.drivers.azure.tags import marked, merge_tags, require_marked, user_tags
 from coterie.cpi.kit.disks import disk_missing, gib, require_detached, require_growth, require_size
-from coterie.cpi.kit.waits import Waits
+from coterie.slotted import dataclass
 
 SCSI = "{f8b3781b-1e82-4818-a1c3-63d806ec15bb}"  # the controller of data disks, as Linux shows it
 _CACHING = "coterie-caching"
@@ -24,7 +23,6 @@ OPEN = ("ReadyToUpload", "ActiveUpload", "ActiveSAS")  # states of disks that ar
 class Disks:
     client: Client
     machines: Machines
-    waits: Waits
 
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = read_disk_spec(cloud_properties)
@@ -32,7 +30,6 @@ class Disks:
         row = self.machines.read(vm_cid) if vm_cid else None
         zones = [spec.availability_zone] if spec.availability_zone else (row or {}).get("zones") or []
         body: Row = {
-            "location": self.client.settings.location,
             "sku": {"name": spec.type},
             "tags": marked(mark, **{_CACHING: spec.caching}),
             "properties": {
@@ -43,47 +40,40 @@ class Disks:
             },
             **({"zones": zones} if zones else {}),
         }
-        return self._create(DISK, mark, body)
+        return self._create("disk", mark, body)
 
     def snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
         source = self.require(disk_cid)
         data = {"createOption": "Copy", "sourceResourceId": source["id"]}
-        body = {
-            "location": self.client.settings.location,
-            "tags": marked(mark, **user_tags(metadata)),
-            "properties": {"creationData": data, "incremental": True},
-        }
-        return self._create(SNAPSHOT, mark, body)
+        tags = marked(mark, **user_tags(metadata))
+        return self._create("snapshot", mark, {"tags": tags, "properties": {"creationData": data, "incremental": True}})
 
-    def _create(self, type_: str, mark: Mark, body: Row) -> str:
+    def _create(self, type_: Type, mark: Mark, body: Row) -> str:
         """What is there under the mark already is answered as it is: a PUT would change it."""
-        name, what = mark.name(), f"create {type_.rsplit('/', 1)[-1]} {mark.name()}"
-        found = self.client.get(type_, name)
+        found = self.client.get(type_, mark.name())
         if found is not None:
             require_marked(found, mark)
-        if found is None or found["properties"].get("provisioningState") != "Succeeded":
-            id_ = self.client.id(type_, name)
-            self.client.put_or_remove(what, id_, body, lambda: self.client.delete(f"delete {name}", id_))
-        return name
+        if found is None or provisioning_state(found) != "succeeded":
+            self.client.create(type_, mark.name(), body)
+        return mark.name()
 
     def require(self, cid: str) -> Row:
-        row = self.client.get(DISK, cid)
+        row = self.client.get("disk", cid)
         if row is None:
             raise disk_missing(cid[:80])
         return row
 
     def exists(self, cid: str) -> bool:
-        return self.client.get(DISK, cid) is not None
+        return self.client.get("disk", cid) is not None
 
     def delete(self, cid: str) -> None:
-        row = self.client.get(DISK, cid)
+        row = self.client.get("disk", cid)
         if row is not None:
             require_detached(cid, users(row))
             delete_disk(self.client, cid)
 
     def delete_snapshot(self, cid: str) -> None:
-        if is_name(cid):
-            self.client.delete(f"delete snapshot {cid}", self.client.id(SNAPSHOT, cid))
+        self.client.delete("snapshot", cid)
 
     def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
         """By the request for single disks, never by the whole VM: two writers would lose each other's disks. Of two at
@@ -102,7 +92,7 @@ class Disks:
                 entry = _entry(self.machines.require(vm_cid), disk["id"])
             return None if entry is None else hint(machine, int(entry["lun"]))
 
-        return self.waits.until(f"the attachment of disk {disk_cid}", attempt)
+        return self.client.waits.until(f"the attachment of disk {disk_cid}", attempt)
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         disk = self.require(disk_cid)
@@ -115,12 +105,12 @@ class Disks:
             self._attach_or_detach(vm_cid, {"dataDisksToDetach": [{"diskId": disk["id"]}]})
             return None
 
-        self.waits.until(f"the detachment of disk {disk_cid}", attempt)
+        self.client.waits.until(f"the detachment of disk {disk_cid}", attempt)
 
     def _attach_or_detach(self, vm_cid: str, body: Row) -> bool:
         """False where another change of the VM is under way, or took the LUN meanwhile."""
         try:
-            self.client.post(f"change disks of {vm_cid}", self.client.id(VM, vm_cid), "attachDetachDataDisks", body)
+            self.client.post("VM", vm_cid, "attachDetachDataDisks", body)
         except Refusal as error:
             if error.is_one("Conflict", "AnotherOperationInProgress", "OperationPreempted") or "LUN" in error.why:
                 return False
@@ -128,8 +118,7 @@ class Disks:
         return True
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
-        tags = merge_tags(self.require(cid), user_tags(metadata))
-        self.client.patch(f"describe disk {cid}", self.client.id(DISK, cid), {"tags": tags})
+        self.client.patch("disk", cid, {"tags": merge_tags(self.require(cid), user_tags(metadata))})
 
     def update(self, cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place: size up, type, iops, throughput."""
@@ -146,21 +135,15 @@ class Disks:
         if cloud_properties.get("type") and not is_same(spec.type, (row.get("sku") or {}).get("name")):
             body["sku"] = {"name": spec.type}
         if body:
-            self.client.patch(f"change disk {cid}", self.client.id(DISK, cid), body)
+            self.client.patch("disk", cid, body)
 
 
 def delete_disk(client: Client, name: str) -> None:
     """One that is open for an upload is closed first."""
-    row = client.get(DISK, name)
+    row = client.get("disk", name)
     if row is not None and row["properties"].get("diskState") in OPEN:
-        client.post(f"end the upload to disk {name}", client.id(DISK, name), "endGetAccess")
-    client.delete(f"delete disk {name}", client.id(DISK, name))
-
-
-def require_marked(row: Row, mark: Mark) -> None:
-    """For what has the name of a mark: only that mark itself makes it ours."""
-    if mark_of(row) != mark:
-        raise NameTaken(f"{row['id']} has the name of {mark.name()}, but not its mark", remedy="find out who made it")
+        client.post("disk", name, "endGetAccess")
+    client.delete("disk", name)
 
 
 def users(row: Row) -> tuple[str, ...]:

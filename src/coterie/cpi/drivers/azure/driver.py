@@ -16,14 +16,13 @@ from coterie.cpi.drivers.azure.properties import CLOUD, DISK, NETWORK, SCALE_SET
 from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups
 from coterie.cpi.drivers.azure.server_groups import Groups, domains, group_limits
 from coterie.cpi.drivers.azure.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi, NoNetworks
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
-from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("azure-vhd", "azure-light")
 _TAGLESS = "the model Subnet of the vendor's definition (azure-mgmt-network) has no field tags"
@@ -37,16 +36,14 @@ class AzureCpi(ComposedCpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        settings, director = read_settings(properties), runtime.director_uuid
-        limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
+        settings = read_settings(properties)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         parts = Parts(runtime.parts)
-        waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
         writer = SingleWriter(self, "azure", runtime.coordinator, settings.settle_s, Refusal, translate)
         machines = Machines(client)
-        azure = AzureSecurityGroups(client, parts, writer, waits)
+        azure = AzureSecurityGroups(client, parts, writer)
         self._groups = groups = Groups(client, machines, azure, parts)
-        disks = Disks(client, machines, waits)
+        disks = Disks(client, machines)
         stemcells = Stemcells(client, runtime.report, runtime.state_folder)
         objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
@@ -56,7 +53,7 @@ class AzureCpi(ComposedCpi):
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
             checks=Checks(client, groups, machines),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, groups, machines, stemcells, parts, waits),
+            vm_factory=VmFactory(client, groups, machines, stemcells, parts),
             machines=machines,
             disks=disks,
             networks=_NO_NETWORKS,

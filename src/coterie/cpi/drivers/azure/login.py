@@ -3,8 +3,6 @@ drivers of the process."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +12,8 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
 from coterie.cpi.drivers.azure.properties import Settings
 from coterie.cpi.kit.ca_file import CaFile
 from coterie.cpi.kit.local_credentials import INSTANCE, require_source
+from coterie.cpi.kit.tokens import Tokens
 
-_RENEW_S = 300.0
 _REMEDY = "check tenant_id, client_id and its secret, the network and the clock of this machine"
 # environment → authority, ARM, scope
 CLOUDS: Mapping[str, tuple[str, str, str]] = {
@@ -35,8 +33,7 @@ CLOUDS: Mapping[str, tuple[str, str, str]] = {
         "https://management.chinacloudapi.cn/.default",
     ),
 }
-_known: dict[tuple[object, ...], tuple[str, float]] = {}
-_asking = threading.Lock()
+_tokens = Tokens()
 
 
 class Login:
@@ -52,11 +49,7 @@ class Login:
     def token(self, refused: str | None = None) -> str:
         """A valid token, and never the one that was refused."""
         self._require_source()
-        with _asking:
-            token, ends = _known.get(self._key, ("", 0.0))
-            if token == (refused or "") or ends - _RENEW_S < time.time():
-                token, ends = _known[self._key] = self._ask()
-            return token
+        return _tokens.get(self._key, self._ask, refused)
 
     def _require_source(self) -> None:
         settings = self._settings
@@ -80,8 +73,6 @@ class Login:
             ) from None
         try:
             found = self._credential(identity).get_token(self._scope)
-        except exceptions.ClientAuthenticationError as error:
-            raise AuthenticationFailed("Entra ID gives no token", why=_words(error), remedy=_REMEDY) from None
         except (exceptions.ServiceRequestError, exceptions.ServiceResponseError) as error:
             raise Unavailable("Entra ID cannot be reached", why=_words(error), remedy=_REMEDY) from None
         except (exceptions.AzureError, ValueError, OSError) as error:

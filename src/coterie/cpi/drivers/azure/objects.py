@@ -3,45 +3,31 @@ that never lags; lists are those of the resource group, which lag and are not fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.cpi.drivers.azure.client import (
-    ASG,
-    DISK,
-    IMAGE,
-    NIC,
-    NSG,
-    SCALE_SET,
-    SET,
-    SNAPSHOT,
-    VM,
-    Client,
-    Row,
-    is_same,
-    name_of,
-)
+from coterie.cpi.drivers.azure.client import Client, Row, Type, is_a, is_same, name_of
 from coterie.cpi.drivers.azure.disks import Disks, users
-from coterie.cpi.drivers.azure.machines import MOST_NICS, OS, Machines, state_of
-from coterie.cpi.drivers.azure.security_groups import labels_of
+from coterie.cpi.drivers.azure.machines import EPHEMERAL, MOST_NICS, OS, Machines, state_of
+from coterie.cpi.drivers.azure.security_groups import LABEL, labels_of, read_records
+from coterie.cpi.drivers.azure.security_groups import users as users_of_rules
 from coterie.cpi.drivers.azure.server_groups import Groups, scale_set_of
 from coterie.cpi.drivers.azure.stemcells import Stemcells
-from coterie.cpi.drivers.azure.tags import NAME, describe, mark_of, tags_of
-from coterie.cpi.kit.group_records import read_tags
-from coterie.cpi.kit.marking import DIRECTOR
-from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage
+from coterie.cpi.drivers.azure.tags import NAME, describe, mark_of, tag_of
+from coterie.cpi.kit.group_records import holders_in
+from coterie.cpi.kit.marking import DIRECTOR, GROUP
+from coterie.cpi.kit.objects import ObjectKind, ObjectTable, RowPage, described
 
-_TYPES: Mapping[Kind, str] = {
-    "vm": VM,
-    "disk": DISK,
-    "snapshot": SNAPSHOT,
-    "image": IMAGE,
-    "server_group": SET,
-    "security_group": NSG,
-    "port": NIC,
+TYPES: Mapping[Kind, Type] = {
+    "vm": "VM",
+    "disk": "disk",
+    "snapshot": "snapshot",
+    "image": "image",
+    "server_group": "availability set",
+    "security_group": "security group",
+    "port": "NIC",
 }
-_RECORD = "recorded"  # the type of a row that stands for a server group with nothing but records
 
 
 class Objects:
@@ -49,154 +35,148 @@ class Objects:
         self._client = client
         self._groups = groups
         self._machines = machines
-        self._describe: Mapping[Kind, Callable[[Row], CloudObject]] = {
-            "vm": lambda row: describe("vm", row, in_use_by=(), state=state_of(row)),
-            "disk": lambda row: describe(
-                "disk", row, in_use_by=users(row), state="attached" if users(row) else "detached"
-            ),
-            "snapshot": lambda row: describe("snapshot", row, in_use_by=()),
-            "image": self._describe_image,
-            "server_group": self._describe_group,
-            "security_group": self._describe_security_group,
-            "port": _describe_port,
-        }
         self._delete: Mapping[Kind, Callable[[str], None]] = {
             "vm": machines.delete,
             "disk": disks.delete,
             "snapshot": disks.delete_snapshot,
             "image": stemcells.delete,
-            "server_group": lambda cid: groups.of(cid).delete(cid),
-            "security_group": lambda cid: groups.security().delete(cid),
+            "server_group": groups.delete,
+            "security_group": groups.security.delete,
             "port": machines.delete_nic,
+        }
+        self._users: Mapping[Kind, Callable[..., list[tuple[str, ...]]]] = {
+            "vm": lambda rows: [()] * len(rows),
+            "disk": lambda rows: [users(row) for row in rows],
+            "snapshot": lambda rows: [()] * len(rows),
+            "image": self._users_of_images,
+            "server_group": self._members,
+            "security_group": self._users_of_security_groups,
+            "port": lambda rows: [_users_of_nic(row) for row in rows],
         }
 
     def table(self) -> ObjectTable:
-        kinds = {kind: self._kind(kind) for kind in _TYPES}
-        return ObjectTable(self._client.director_uuid, kinds, self._client.limit, self._client.settings.keep)
+        kinds = {kind: self._kind(kind) for kind in TYPES}
+        return ObjectTable(self._client.director_uuid, kinds, self._client.permit.limit, self._client.settings.keep)
 
-    def _kind(self, kind: Kind) -> ObjectKind[Row]:
-        def read(cid: str, director_uuid: str) -> Row | None:
-            expand = {"expand": "instanceView"} if kind == "vm" else {}
-            row = self._client.get(_TYPES[kind], cid, **expand)
-            if row is None and kind == "server_group":
-                return self._client.get(SCALE_SET, cid) or next(self._recorded(director_uuid, cid), None)
-            return self._label(cid) if row is None and kind == "security_group" else row
-
-        def page(director_uuid: str, cursor: str | None) -> RowPage[Row]:
-            if kind == "vm":
-                return RowPage(self._machines.list_with_power())
-            path = f"{self._client.group_id()}/providers/{_TYPES[kind]}"
-            rows, following = self._client.page(f"list {kind}s", path, cursor)
-            rows = [row for row in rows if kind != "disk" or not _is_part(row)]
-            if kind == "server_group" and not following:
-                rows += [*self._scale_sets(), *self._recorded(director_uuid)]
-            if kind == "security_group":
-                labels = list(self._client.list_type(ASG))
-                if not following:
-                    rows += self._lone_labels(labels, rows if cursor is None else list(self._client.list_type(NSG)))
-                held = _holders(labels)
-                rows = [{**row, "_holders": held.get(str(row["name"]), ())} for row in rows]
-            if kind == "image" and rows:
-                rows = [{**row, "_users": used} for row, used in zip(rows, self._users_of_images(rows), strict=True)]
-            return RowPage(rows, following)
-
+    def _kind(self, kind: Kind) -> ObjectKind[CloudObject]:
         return ObjectKind(
-            lambda mark: self._search(kind, mark, read),
-            page,
-            read,
-            lambda row, director_uuid: self._describe[kind](row),
-            lambda cid, row: self._delete[kind](cid),
-            owner=lambda row: {key.lower(): value for key, value in tags_of(row).items()}.get(DIRECTOR),
+            lambda mark: self._describe(kind, self._search(kind, mark)),
+            lambda director_uuid, cursor: self._page(kind, director_uuid, cursor),
+            lambda cid, director_uuid: next(iter(self._describe(kind, self._read(kind, cid, director_uuid))), None),
+            described,
+            lambda cid, found: self._delete[kind](cid),
+            owner=lambda found: {key.lower(): value for key, value in (found.tags or {}).items()}.get(DIRECTOR),
             filtered=False,
         )
 
-    def _search(self, kind: Kind, mark: Mark, read: Callable[[str, str], Row | None]) -> Iterable[Row]:
-        if kind == "security_group":  # its name follows from the manifest
-            groups = list(self._client.list_type(NSG))
-            rows = [*groups, *self._lone_labels(list(self._client.list_type(ASG)), groups)]
-            return [row for row in rows if mark_of(row) == mark]
-        if kind == "port":  # the first may be gone where others are left
-            found = (read(f"{mark.name()}-{number}", mark.director) for number in range(MOST_NICS))
-            return (row for row in found if row)
-        names = {"server_group": mark.group_cid}
-        row = read(names.get(kind, mark.name()), mark.director)
+    def _describe(self, kind: Kind, rows: list[Row], *listed: list[Row]) -> list[CloudObject]:
+        """All rows of a page at once, since most users are known from lists only. `listed`: what was listed already."""
+        used = self._users[kind](rows, *listed) if rows else []
+        return [describe(kind, row, users, _state(kind, row, users)) for row, users in zip(rows, used, strict=True)]
+
+    def _read(self, kind: Kind, cid: str, director_uuid: str) -> list[Row]:
+        row = self._machines.read(cid) if kind == "vm" else self._client.get(TYPES[kind], cid)
+        if row is None and kind == "server_group":
+            row = self._client.get("scale set", cid) or next(self._recorded(director_uuid, cid), None)
+        if row is None and kind == "security_group":
+            label = self._client.get(LABEL, cid)
+            row = label if label and tag_of(label, NAME) else None
         return [row] if row else []
 
-    def _recorded(self, director_uuid: str, only: str | None = None) -> Iterator[Row]:
-        def present() -> list[str]:
-            return [str(row["name"]) for type_ in (SET, SCALE_SET) for row in self._client.list_type(type_)]
+    def _search(self, kind: Kind, mark: Mark) -> list[Row]:
+        if kind == "security_group":  # its name follows from the manifest
+            groups = list(self._client.list_type("security group"))
+            rows = [*groups, *self._lone_labels(list(self._client.list_type(LABEL)), groups)]
+            return [row for row in rows if mark_of(row) == mark]
+        if kind == "port":  # the first may be gone where others are left
+            names = [f"{mark.name()}-{number}" for number in range(MOST_NICS)]
+        else:
+            names = [mark.group_cid if kind == "server_group" else mark.name()]
+        return [row for name in names for row in self._read(kind, name, mark.director)]
 
-        for group in self._groups.of(only).list_recorded_only(director_uuid, present, only):
-            row = self._client.get(ASG, group.cid)
+    def _page(self, kind: Kind, director_uuid: str, cursor: str | None) -> RowPage[CloudObject]:
+        """On the last page with what is there in another form."""
+        if kind == "vm":
+            return RowPage(self._describe(kind, self._machines.list_with_power()))
+        rows, following = self._client.page_of(TYPES[kind], cursor)
+        if kind == "security_group":
+            labels = list(self._client.list_type(LABEL))
+            if not following:
+                groups = rows if cursor is None else list(self._client.list_type("security group"))
+                rows = [*rows, *self._lone_labels(labels, groups)]
+            return RowPage(self._describe(kind, rows, labels), following)
+        if kind == "server_group" and not following:
+            rows += [*self._client.list_type("scale set"), *self._recorded(director_uuid)]
+        return RowPage(self._describe(kind, [row for row in rows if kind != "disk" or not _is_part(row)]), following)
+
+    def _recorded(self, director_uuid: str, only: str | None = None) -> Iterator[Row]:
+        """The labels of server groups that are nothing but a record."""
+
+        def present() -> list[str]:
+            types: tuple[Type, ...] = ("availability set", "scale set")
+            return [str(row["name"]) for type_ in types for row in self._client.list_type(type_)]
+
+        for group in self._groups.server.list_recorded_only(director_uuid, present, only):
+            row = self._client.get(LABEL, group.cid)
             if row:
-                members = [{"id": one} for one in group.members]
-                yield {**row, "type": _RECORD, "properties": {"virtualMachines": members}}
+                yield row
 
     def _lone_labels(self, labels: list[Row], groups: list[Row]) -> list[Row]:
         """Application security groups that are left of a security group which others deleted."""
         listed = {str(row["name"]).lower() for row in groups}
-        lone = [row for row in labels if NAME in tags_of(row) and str(row["name"]).lower() not in listed]
-        return [row for row in lone if self._client.get(NSG, str(row["name"])) is None]
-
-    def _label(self, cid: str) -> Row | None:
-        row = self._client.get(ASG, cid)
-        return row if row and NAME in tags_of(row) else None
-
-    def _scale_sets(self) -> list[Row]:
-        """With their members, of all of them by one list."""
-        rows = list(self._client.list_type(SCALE_SET))
-        vms = self._machines.list_all() if rows else []
-        return [_with_members(row, [vm for vm in vms if is_same(scale_set_of(vm), row["name"])]) for row in rows]
+        lone = [row for row in labels if tag_of(row, NAME) and str(row["name"]).lower() not in listed]
+        return [row for row in lone if self._client.get("security group", str(row["name"])) is None]
 
     def _users_of_images(self, rows: list[Row]) -> list[tuple[str, ...]]:
         """VMs name their image, and images name no VM."""
         uses = self._machines.list_uses_of_images()
         return [tuple(user for image, user in uses if is_same(image, row["id"])) for row in rows]
 
-    def _describe_image(self, row: Row) -> CloudObject:
-        used = row["_users"] if "_users" in row else self._users_of_images([row])[0]
-        return describe("image", row, in_use_by=used, state=row["properties"].get("provisioningState"))
+    def _members(self, rows: list[Row]) -> list[tuple[str, ...]]:
+        """A list may leave out the members of an availability set, so one that seems to be empty is read by its name;
+        those of others are known by their VMs."""
+        vms = self._machines.list_all() if not all(is_a(row, "availability set") for row in rows) else []
 
-    def _describe_group(self, row: Row) -> CloudObject:
-        """A list may leave the members out, so a group that seems to be empty is read by its name."""
-        if is_same(row.get("type"), SCALE_SET) and "virtualMachines" not in row["properties"]:
-            row = _with_members(row, self._groups.scale_sets.list_members(str(row["name"])))
-        elif is_same(row.get("type"), SET) and not row["properties"].get("virtualMachines"):
-            row = self._client.get(SET, str(row["name"])) or row
-        members = tuple(name_of(one["id"]).lower() for one in row["properties"].get("virtualMachines") or ())
-        return describe("server_group", row, in_use_by=members, state="live")
+        def members_of(row: Row) -> Iterator[str]:
+            name = str(row["name"])
+            if is_a(row, "availability set"):
+                full = row if row["properties"].get("virtualMachines") else self._client.get("availability set", name)
+                return (name_of(one["id"]) for one in (full or row)["properties"].get("virtualMachines") or ())
+            group_of = scale_set_of if is_a(row, "scale set") else partial(tag_of, wanted=GROUP)
+            return (str(vm["name"]) for vm in vms if is_same(group_of(vm), name))
 
-    def _describe_security_group(self, row: Row) -> CloudObject:
-        cid = str(row["name"])
-        listed = () if "_holders" in row else list(self._client.list_type(ASG))
-        holders = row["_holders"] if "_holders" in row else _holders(listed).get(cid, ())
-        nics = [name_of(one["id"]).lower() for one in row["properties"].get("networkInterfaces") or ()]
-        subnets = [name_of(one["id"]).lower() for one in row["properties"].get("subnets") or ()]
-        if is_same(row.get("type"), ASG):  # it does not tell who bears it
-            nics = [str(nic["name"]).lower() for nic in self._client.list_type(NIC) if cid in labels_of(nic)]
-        return describe("security_group", row, in_use_by=(*holders, *nics, *subnets))
+        return [tuple(member.lower() for member in members_of(row)) for row in rows]
 
+    def _users_of_security_groups(self, rows: list[Row], labels: list[Row] | None = None) -> list[tuple[str, ...]]:
+        """Server groups that have it, and NICs and subnets; a label does not tell who bears it."""
+        listed = self._client.list_type(LABEL) if labels is None else labels
+        holders = holders_in(record for row in listed for record in read_records(row))
+        nics = list(self._client.list_type("NIC")) if any(is_a(row, LABEL) for row in rows) else []
 
-def _holders(labels: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    """Which server groups have a security group, by their records."""
-    records = [record for row in labels for record in read_tags(str(row["name"]), tags_of(row))]
-    newest = {record.cid: record for record in sorted(records, key=lambda one: one.number)}
-    found: dict[str, tuple[str, ...]] = {}
-    for record in newest.values():
-        for one in record.security_groups:
-            found[one] = (*found.get(one, ()), record.cid)
-    return found
+        def bearers(row: Row) -> tuple[str, ...]:
+            if not is_a(row, LABEL):
+                return users_of_rules(row)
+            return tuple(str(nic["name"]).lower() for nic in nics if str(row["name"]).lower() in labels_of(nic))
+
+        return [(*holders.get(str(row["name"]), ()), *bearers(row)) for row in rows]
 
 
-def _with_members(row: Row, vms: list[Row]) -> Row:
-    return {**row, "properties": {**row["properties"], "virtualMachines": [{"id": vm["name"]} for vm in vms]}}
+def _state(kind: Kind, row: Row, users: Sequence[str]) -> str | None:
+    if kind == "vm":
+        return state_of(row)
+    if kind == "disk":
+        return "attached" if users else "detached"
+    if kind == "image":
+        return str(row["properties"].get("provisioningState"))
+    return "live" if kind == "server_group" else None
 
 
-def _describe_port(row: Row) -> CloudObject:
+def _users_of_nic(row: Row) -> tuple[str, ...]:
     used = row["properties"].get("virtualMachine") or row["properties"].get("privateEndpoint")
-    return replace(describe("port", row), in_use_by=(name_of(used["id"]).lower(),) if used else ())
+    return (name_of(used["id"]).lower(),) if used else ()
 
 
 def _is_part(row: Row) -> bool:
     """A system or ephemeral disk that its VM has: it goes with it."""
-    return bool(row.get("managedBy")) and mark_of(row) is None and str(row["name"]).lower().endswith((f"-{OS}", "-eph"))
+    is_named = str(row["name"]).lower().endswith((f"-{OS}", f"-{EPHEMERAL}"))
+    return is_named and bool(row.get("managedBy")) and mark_of(row) is None

@@ -4,28 +4,26 @@ Names are those of the BOSH Azure CPI where they mean the same. Touches no cloud
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.readers import mapping, one_of, readers_of, size, whole
+from coterie.cpi.kit.settings import HttpSettings
+from coterie.slotted import dataclass, field
 
 SET_POLICIES = ("anti-affinity", "soft-anti-affinity")
 POLICIES = (*SET_POLICIES, "host-affinity")
 SCALE_SETS = "scale-set"  # of `spread`
-DISK_TYPES = (
-    *("Standard_LRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Premium_LRS", "Premium_ZRS"),
-    *("PremiumV2_LRS", "UltraSSD_LRS"),
-)
-_NO_SET_DISKS = ("PremiumV2_LRS", "UltraSSD_LRS")
+_DATA_DISKS = ("PremiumV2_LRS", "UltraSSD_LRS")
+_DISK_TYPES = ("Standard_LRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Premium_LRS", "Premium_ZRS", *_DATA_DISKS)
 _CACHING = ("None", "ReadOnly", "ReadWrite")
 _PLACEMENT = "say placement.policy and placement.server_group in the instance group"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(HttpSettings):
     """Every property by its name; docs/azure.md says what each is for."""
 
     tenant_id: str = ""
@@ -39,10 +37,7 @@ class Settings:
     location: str = ""
     environment: str = "public"
     authority: str | None = None
-    endpoint: str | None = None
     scope: str | None = None
-    ca_cert: str | None = None
-    proxy_url: str | None = field(default=None, repr=False)
     default_subnet: str | None = None
     default_security_group: str | None = None
     default_application_security_groups: tuple[str, ...] = ()
@@ -53,15 +48,8 @@ class Settings:
     fault_domains: int = 2
     update_domains: int = 5
     policies: frozenset[str] = frozenset(SET_POLICIES)
-    connect_timeout: float = 10.0
-    request_timeout: float = 60.0
-    retries: int = 5
     state_timeout: float = 1800.0
     poll_s: float = 5.0
-    settle_s: float = 60.0
-    max_parallel_calls: int = 16
-    keep: tuple[str, ...] = ()
-    agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +113,10 @@ def _read_volume(value: Any) -> VolumeSpec:
     given = mapping(value)
     if set(given) - {"size", "type"} or "size" not in given:
         raise ValueError("write {size: MIB} or {size: MIB, type: Premium_LRS}")
-    return VolumeSpec(gib(size(given["size"])), one_of(*DISK_TYPES)(given.get("type", "Premium_LRS")))
+    type_ = one_of(*_DISK_TYPES)(given.get("type", "Premium_LRS"))
+    if type_ in _DATA_DISKS:
+        raise ValueError(f"use another type: Azure takes {type_} for data disks only")
+    return VolumeSpec(gib(size(given["size"])), type_)
 
 
 def _read_tags(value: Any) -> dict[str, str]:
@@ -164,29 +155,17 @@ def _check_cloud(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
         yield PropertyMistake("scale_set_zones", "is set without spread: scale-set", "set spread, or leave it out")
 
 
-def _check_vm(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
-    for key in ("root_disk", "ephemeral_disk"):
-        if key in values and values[key].type in _NO_SET_DISKS:
-            yield PropertyMistake(
-                key, f"has type {values[key].type}", "use another type: Azure takes it for data disks only"
-            )
-
-
 CLOUD = Form(
     readers_of(
         Settings,
         environment=one_of("public", "usgov", "china"),
         authority=readers.url,
-        endpoint=readers.url,
-        proxy_url=readers.proxy_url,
         default_subnet=_read_subnet,
         spread=one_of("availability-set", SCALE_SETS),
         scale_set_zones=readers.some_of("1", "2", "3"),
         fault_domains=whole(1, 3),
         update_domains=whole(1, 20),
         policies=readers.some_of(*POLICIES),
-        retries=whole(0, 100),
-        max_parallel_calls=whole(1, 1000),
     ),
     needed={
         "subscription_id": "name the subscription by its id",
@@ -225,7 +204,6 @@ VM = Form(
         tags=_read_tags,
     ),
     needed={"instance_type": "name a size like Standard_D2s_v5"},
-    between=_check_vm,
     example={"instance_type": "Standard_D2s_v5"},
     unsupported={
         "availability_set": ("server groups have a life of their own", _PLACEMENT),
@@ -240,7 +218,7 @@ VM = Form(
 DISK = Form(
     readers_of(
         DiskSpec,
-        type=one_of(*DISK_TYPES),
+        type=one_of(*_DISK_TYPES),
         caching=one_of(*_CACHING),
         availability_zone=one_of("1", "2", "3"),
         iops=size,

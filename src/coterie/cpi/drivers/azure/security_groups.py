@@ -6,22 +6,24 @@ of an application security group that is named by the server group's CID."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule, read_group_cid
+from coterie.cpi.contract import InvalidCall, Mark, NotSupported, SecurityRule
 from coterie.cpi.contract.rules import make_rule
-from coterie.cpi.drivers.azure.client import ASG, NIC, NSG, Client, Refusal, Row, is_same, name_of
-from coterie.cpi.drivers.azure.tags import NAME, mark_of, marked, tags_of
+from coterie.cpi.drivers.azure.client import Client, Refusal, Row, Type, is_same, name_of
+from coterie.cpi.drivers.azure.machines import nics_of
+from coterie.cpi.drivers.azure.tags import NAME, mark_of, marked, merge_tags, tag_of, tags_of
+from coterie.cpi.kit.checks import mark_of_group
 from coterie.cpi.kit.create_once import Created, Hold, SingleWriter, create_if_absent
-from coterie.cpi.kit.group_records import TAG, GroupRecord, read_tags, tag_of
+from coterie.cpi.kit.group_records import TAG, GroupRecord, read_tags
+from coterie.cpi.kit.group_records import tag_of as record_tag
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
-from coterie.cpi.kit.waits import Waits
 from coterie.ids import director_prefix
+from coterie.slotted import dataclass
 
 _PROTOCOLS = {"any": "*", "tcp": "Tcp", "udp": "Udp", "icmp": "Icmp", "esp": "Esp", "ah": "Ah"}
 _RULES, _FIRST, _LAST, _DENY = 990, 100, 4000, 4096
@@ -36,6 +38,8 @@ _NIC_READ_ONLY = frozenset(
 )
 _CONFIG_READ_ONLY = frozenset(("provisioningState", "privateLinkConnectionProperties"))
 _DNS_READ_ONLY = frozenset(("appliedDnsServers", "internalFqdn", "internalDomainNameSuffix"))
+LABEL: Type = "application security group"
+_BUSY = ("AnotherOperationInProgress", "RetryableError", "Conflict")  # a group takes one writer
 _IN_USE = ("InUseNetworkSecurityGroupCannotBeDeleted", "InUseApplicationSecurityGroupCannotBeDeleted")
 
 
@@ -46,18 +50,17 @@ class AzureSecurityGroups:
     client: Client
     parts: Parts
     writer: SingleWriter[Refusal]
-    waits: Waits
     egress_needs_rules: ClassVar[bool] = False
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
         return self.read(self._name(name)) or self.read(name)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
-        row = self.client.get(NSG, cid)
+        row = self.client.get("security group", cid)
         return self.existing(row) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
-        found = [self.existing(row) for row in self.client.list_type(NSG) if mark_of(row) == mark]
+        found = [self.existing(row) for row in self.client.list_type("security group") if mark_of(row) == mark]
         return [one for one in found if one.mark]
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
@@ -86,15 +89,16 @@ class AzureSecurityGroups:
 
         def put() -> str:
             rules = [{"name": _DENY_IN, "properties": _DENIES[_DENY_IN]}]
-            body = {"location": self.client.settings.location, "tags": marked(mark, **{NAME: name})}
-            what = f"create security group {name}"
-            self.client.put(what, self.client.id(NSG, cid), {**body, "properties": {"securityRules": rules}})
+            body = {"tags": marked(mark, **{NAME: name}), "properties": {"securityRules": rules}}
+            self.client.put("security group", cid, body)
             return cid
 
         def create() -> str:
             return self.parts.create(mark, "security_group", name, put, id_of=str)
 
-        return create_if_absent(lambda: [cid] if self.client.get(NSG, cid) else [], create, self.delete, hold)
+        return create_if_absent(
+            lambda: [cid] if self.client.get("security group", cid) else [], create, self.delete, hold
+        )
 
     def rules_of(self, found: ExistingSecurityGroup) -> list[ListedRule]:
         """Also what people wrote in Azure's own words, and in a group of ours what is open since a rule of ours that
@@ -120,52 +124,42 @@ class AzureSecurityGroups:
         meet at one priority the later takes the next."""
         groups = [{"id": self.ensure_label(rule.group)}] if rule.group else None
         digest = hashlib.sha256(str(rule).encode()).hexdigest()
-        priority = _FIRST + int(digest[:8], 16) % (_LAST - _FIRST)
-
-        def attempt() -> bool | None:
-            nonlocal priority
+        for taken in range(_RULES + 1):
+            priority = _FIRST + (int(digest[:8], 16) + taken) % (_LAST - _FIRST)
             try:
                 self._put_rule(cid, f"cot-{digest[:24]}", _write_rule(rule, groups, priority))
+                break
             except Refusal as error:
-                if error.is_one("SecurityRuleConflict"):
-                    priority = priority + 1 if priority < _LAST else _FIRST
-                else:
-                    _require_busy(error)
-                return None
-            return True
-
-        self.waits.until(f"the rule {rule} of security group {cid}", attempt)
+                if not error.is_one("SecurityRuleConflict") or taken == _RULES:
+                    raise
         if rule.direction == "egress":
-            self._change(cid, partial(self._put_rule, cid, _DENY_OUT, _DENIES[_DENY_OUT]))
+            self._put_rule(cid, _DENY_OUT, _DENIES[_DENY_OUT])
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
         if listed.id in _DENIES:
-            self._change(cid, partial(self._put_rule, cid, listed.id, _DENIES[listed.id]))
+            self._put_rule(cid, listed.id, _DENIES[listed.id])
             return
         left = self.rules_of(self.read(cid) or ExistingSecurityGroup(cid, None, {"properties": {}}))
         if not any(one.rule.direction == "egress" and one.id not in (listed.id, *_DENIES) for one in left):
-            self._change(cid, partial(self._delete_rule, cid, _DENY_OUT))
-        self._change(cid, partial(self._delete_rule, cid, listed.id))
+            self._delete_rule(cid, _DENY_OUT)
+        self._delete_rule(cid, listed.id)
 
     def delete(self, cid: str) -> None:
         """The label first: the group itself is what is found again. Rules that name the group itself would hold it.
         Where others deleted the group, its label is left, and goes if it is ours."""
-        row, what = self.client.get(NSG, cid), f"delete security group {cid}"
-        properties = (row or {}).get("properties") or {}
-        used = [*(properties.get("networkInterfaces") or ()), *(properties.get("subnets") or ())]
-        if row is None or used:
-            if used:
-                raise Refusal(what, _IN_USE[0], f"{name_of(used[0]['id'])} has it", 400)
-            label = self.client.get(ASG, cid)
+        row, label = self.client.get("security group", cid), self.client.get(LABEL, cid)
+        if row is None:
             if label and self.existing(label).mark:
-                self.client.delete(what, self.client.id(ASG, cid))
+                self.client.delete(LABEL, cid)
             return
-        if self.client.get(ASG, cid):
+        if used := users(row):
+            raise Refusal(f"delete security group {cid}", _IN_USE[0], f"{used[0]} has it", 400)
+        if label:
             for listed in self.rules_of(self.existing(row)):
                 if is_same(listed.rule.group, cid):
-                    self._change(cid, partial(self._delete_rule, cid, listed.id))
-            self.client.delete(what, self.client.id(ASG, cid))
-        self.client.delete(what, self.client.id(NSG, cid))
+                    self._delete_rule(cid, listed.id)
+            self.client.delete(LABEL, cid)
+        self.client.delete("security group", cid)
 
     def delete_if_unused(self, cid: str) -> None:
         try:
@@ -176,30 +170,30 @@ class AzureSecurityGroups:
 
     def ensure_label(self, cid: str) -> str:
         """The id of the application security group beside this one."""
-        label, row = self.client.id(ASG, cid), self.client.get(NSG, cid)
-        if self.client.get(ASG, cid):
+        label = self.client.id(LABEL, cid)
+        if self.client.get(LABEL, cid):
             return label
+        row = self.client.get("security group", cid)
         if row is None or self.existing(row).mark is None:
             raise InvalidCall(
                 f"a security rule names {cid}, which has no application security group",
                 remedy="have the operator create one of the same name beside it",
             )
-        body = {"location": self.client.settings.location, "tags": tags_of(row)}
-        self.client.put(f"create application security group {cid}", label, body)
+        self.client.put(LABEL, cid, {"tags": tags_of(row)})
         return label
 
     def label_of(self, cid: str) -> str | None:
         """The application security group that members of a security group bear: ours always have one, so that rules
         that are added later name them."""
         found = self.read(cid)
-        ours = found is not None and (found.mark is not None or self.client.get(ASG, cid) is not None)
+        ours = found is not None and (found.mark is not None or self.client.get(LABEL, cid) is not None)
         return name_of(self.ensure_label(cid)) if ours else None
 
     def exchange(self, vm: Row, old: Collection[str], new: Collection[str]) -> None:
         """On all NICs of a VM."""
         labels = [one for one in new if self.label_of(one)]
-        for reference in vm["properties"]["networkProfile"].get("networkInterfaces") or ():
-            nic = self.client.get(NIC, name_of(reference["id"]).lower())
+        for reference in nics_of(vm):
+            nic = self.client.get("NIC", name_of(reference["id"]).lower())
             if nic is not None:
                 self._exchange(nic, old, new, labels)
 
@@ -212,39 +206,32 @@ class AzureSecurityGroups:
         has = name_of((properties.pop("networkSecurityGroup", None) or {"id": ""})["id"])
         kept = [*new] or [one for one in [has] if one and one.lower() not in {each.lower() for each in old}]
         if kept:
-            properties["networkSecurityGroup"] = {"id": self.client.id(NSG, kept[0])}
+            properties["networkSecurityGroup"] = {"id": self.client.id("security group", kept[0])}
         properties["ipConfigurations"] = [
             self._exchange_labels(one, old, labels) for one in properties["ipConfigurations"]
         ]
         beside = {"extendedLocation": nic["extendedLocation"]} if nic.get("extendedLocation") else {}
         body = {"location": nic["location"], "tags": tags_of(nic), "properties": properties, **beside}
-        self.client.put(f"change the security group of {nic['name']}", self.client.id(NIC, nic["name"]), body)
+        self.client.put("NIC", nic["name"], body, verb="change the security group of")
 
     def _exchange_labels(self, config: Row, old: Collection[str], labels: Sequence[str]) -> Row:
         given = {key: value for key, value in config["properties"].items() if key not in _CONFIG_READ_ONLY}
         gone = {one.lower() for one in (*old, *labels)}
         kept = [one for one in given.get("applicationSecurityGroups") or () if name_of(one["id"]).lower() not in gone]
-        given["applicationSecurityGroups"] = [*kept, *({"id": self.client.id(ASG, one)} for one in labels)]
+        given["applicationSecurityGroups"] = [*kept, *({"id": self.client.id(LABEL, one)} for one in labels)]
         return {"name": config["name"], "properties": given}
 
-    def _change(self, cid: str, act: Callable[[], None]) -> None:
-        def attempt() -> bool | None:
-            try:
-                act()
-            except Refusal as error:
-                _require_busy(error)
-                return None
-            return True
-
-        self.waits.until(f"the change of security group {cid}", attempt)
-
     def _put_rule(self, cid: str, name: str, properties: Row) -> None:
-        self.client.put(
-            f"write a rule of {cid}", f"{self.client.id(NSG, cid)}/securityRules/{name}", {"properties": properties}
-        )
+        what, body = f"write a rule of {cid}", {"properties": properties}
+        put = partial(self.client.put_id, what, self._rule_id(cid, name), body)
+        self.client.repeat(f"the change of security group {cid}", put, *_BUSY)
 
     def _delete_rule(self, cid: str, name: str) -> None:
-        self.client.delete(f"delete a rule of {cid}", f"{self.client.id(NSG, cid)}/securityRules/{name}")
+        delete = partial(self.client.delete_id, f"delete a rule of {cid}", self._rule_id(cid, name))
+        self.client.repeat(f"the change of security group {cid}", delete, *_BUSY)
+
+    def _rule_id(self, cid: str, name: str) -> str:
+        return f"{self.client.id('security group', cid)}/securityRules/{name}"
 
     def _name(self, name: str) -> str:
         digest = hashlib.sha256(name.encode()).hexdigest()[:26]
@@ -252,7 +239,7 @@ class AzureSecurityGroups:
 
     def existing(self, row: Row) -> ExistingSecurityGroup:
         mark, cid = mark_of(row), str(row["name"])
-        name = tags_of(row).get(NAME, cid)
+        name = tag_of(row, NAME) or cid
         ours = mark is not None and mark.director == self.client.director_uuid
         is_part = mark is not None and self.parts.is_ours(mark, "security_group", cid, name)
         return ExistingSecurityGroup(cid, mark if ours and is_part else None, row, name)
@@ -261,49 +248,47 @@ class AzureSecurityGroups:
 @dataclass(frozen=True, slots=True)
 class LabelRecords:
     """Fills the kit's `RecordStore`: tags `coterie-record-<n>: <policy> <id>` of an application security group, whose
-    name is the CID. `sure`: the server group whose records are read by name, too; `alone`: no others are listed."""
+    name is the CID."""
 
     limit = 1  # security groups of a server group
 
     client: Client
-    sure: str | None = None
-    alone: bool = False
 
     def list_records(self) -> list[GroupRecord]:
-        listed = () if self.alone else self.client.list_type(ASG)
-        rows = {str(row["name"]).lower(): row for row in listed}
-        if self.sure:
-            rows.pop(self.sure.lower(), None)
-            row = self.client.get(ASG, self.sure)
-            rows |= {self.sure.lower(): row} if row else {}
-        return [record for row in rows.values() for record in read_tags(str(row["name"]), tags_of(row))]
+        return [record for row in self.client.list_type(LABEL) for record in read_records(row)]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        row = self.client.get(LABEL, cid)
+        return read_records(row) if row else []
 
     def require_room(self, cid: str) -> None:
         """Every server group has a label of its own."""
 
     def add_record(self, record: GroupRecord) -> None:
-        found = read_group_cid(record.cid)
-        if found is None:
-            raise InvalidCall(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
-        mark = Mark(self.client.director_uuid, found.intent)
-        has = tags_of(self.client.get(ASG, record.cid) or {})
-        self._write(record.cid, {**marked(mark, **{GROUP: record.cid}), **has, **tag_of(record)})
+        cid, mark = record.cid, mark_of_group(record.cid, self.client.director_uuid)
+        has = tags_of(self.client.get(LABEL, cid) or {})
+        self.client.put(LABEL, cid, {"tags": {**marked(mark, **{GROUP: cid}), **has, **record_tag(record)}})
 
     def delete_records(self, records: Sequence[GroupRecord]) -> None:
         cid = records[0].cid
-        row = self.client.get(ASG, cid)
+        row = self.client.get(LABEL, cid)
         if row is None:
             return
-        gone = {key for record in records for key in tag_of(record)}
-        left = {key: value for key, value in tags_of(row).items() if key not in gone}
+        left = merge_tags(row, {}, without=[key for record in records for key in record_tag(record)])
         if any(key.startswith(TAG) for key in left):
-            self._write(cid, left)
+            self.client.put(LABEL, cid, {"tags": left})
         else:
-            self.client.delete(f"delete the records of {cid}", self.client.id(ASG, cid))
+            self.client.delete(LABEL, cid)
 
-    def _write(self, cid: str, tags: Mapping[str, str]) -> None:
-        body: dict[str, Any] = {"location": self.client.settings.location, "tags": dict(tags)}
-        self.client.put(f"record the security groups of {cid}", self.client.id(ASG, cid), body)
+
+def read_records(label: Row) -> list[GroupRecord]:
+    return read_tags(str(label["name"]), tags_of(label))
+
+
+def users(row: Row) -> tuple[str, ...]:
+    """NICs and subnets that have a network security group."""
+    ends = (row["properties"].get(key) or () for key in ("networkInterfaces", "subnets"))
+    return tuple(name_of(one["id"]).lower() for end in ends for one in end)
 
 
 def labels_of(nic: Row) -> set[str]:
@@ -311,12 +296,6 @@ def labels_of(nic: Row) -> set[str]:
     configs = nic["properties"].get("ipConfigurations") or ()
     found = [each for one in configs for each in one["properties"].get("applicationSecurityGroups") or ()]
     return {name_of(each["id"]).lower() for each in found}
-
-
-def _require_busy(error: Refusal) -> None:
-    """A group takes one writer; any other refusal is final."""
-    if not error.is_one("AnotherOperationInProgress", "RetryableError", "Conflict"):
-        raise error
 
 
 def _write_rule(rule: SecurityRule, groups: list[Row] | None, priority: int) -> Row:

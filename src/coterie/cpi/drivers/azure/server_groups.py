@@ -13,8 +13,6 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
@@ -33,58 +31,45 @@ from coterie.cpi.contract import (
     Unavailable,
     is_adopted,
 )
-from coterie.cpi.drivers.azure.client import HOST_GROUP, SCALE_SET, SET, Client, Refusal, Row, is_same, name_of
+from coterie.cpi.drivers.azure.client import Client, Refusal, Row, Type, is_same, name_of
 from coterie.cpi.drivers.azure.machines import Machines, fault_domain, update_domain
 from coterie.cpi.drivers.azure.properties import SCALE_SETS, SET_POLICIES, Settings
 from coterie.cpi.drivers.azure.security_groups import AzureSecurityGroups, LabelRecords
-from coterie.cpi.drivers.azure.tags import POLICY, mark_of, marked, merge_tags, tags_of
+from coterie.cpi.drivers.azure.tags import POLICY, is_ours, mark_of, marked, merge_tags, tag_of, tags_of
 from coterie.cpi.kit.checks import mark_of_group
 from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
-from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
+from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups, group_missing
+from coterie.slotted import dataclass
 
 SET_MEMBERS, SCALE_SET_MEMBERS = 200, 1000
 _CLOSING = "coterie-closing"  # a tag of a scale set: which deletion has begun
-# before the name of a group that is no availability set, where an id is one
-_HOSTS, _SCALE_SET = "hostgroup.", "scaleset."
+# what stands before the name of a group where an id is one, and how a VM names the group that it joins
+_CARRIERS: Mapping[Type, tuple[str, str]] = {
+    "host group": ("hostgroup.", "hostGroup"),
+    "scale set": ("scaleset.", "virtualMachineScaleSet"),
+    "availability set": ("", "availabilitySet"),
+}
 _TRIES = 8
 
 
-@dataclass(frozen=True, slots=True)
 class Groups:
-    """The kit's parts over Azure. Lists lag, so the records of the server group in question are read by name."""
+    """The kit's parts over Azure, and what it alone has: zones, and living VMs that move."""
 
-    client: Client
-    machines: Machines
-    azure: AzureSecurityGroups
-    parts: Parts
-
-    @property
-    def scale_sets(self) -> ScaleSets:
-        return ScaleSets(self.client, self.machines)
-
-    @property
-    def sets(self) -> AzureGroups:
-        return AzureGroups(self.client, self.machines, self.azure, self.scale_sets)
-
-    def membership(self, env: Mapping[str, Any]) -> Membership | None:
-        """Of the group that a new VM joins, whose records alone are read."""
-        cid = (env.get("bosh") or {}).get("server_group_cid")
-        return self.of(str(cid), alone=True).membership(env) if cid else None
-
-    def of(self, cid: str | None = None, *, alone: bool = False) -> ServerGroups:
-        records = GroupRecords(LabelRecords(self.client, cid, alone))
-        policies = self.client.settings.policies
-        return ServerGroups(self.sets, self.security(records), records, policies, self.client.director_uuid)
-
-    def security(self, records: GroupRecords | None = None) -> SecurityGroups:
-        return SecurityGroups(self.azure, records or GroupRecords(LabelRecords(self.client)), self.parts)
+    def __init__(self, client: Client, machines: Machines, azure: AzureSecurityGroups, parts: Parts) -> None:
+        self.client = client
+        self.machines = machines
+        self.azure = azure
+        self.sets = AzureGroups(client, machines, azure, ScaleSets(client, machines))
+        records = GroupRecords(LabelRecords(client))
+        self.security = SecurityGroups(azure, records, parts)
+        self.server = ServerGroups(self.sets, self.security, records, client.settings.policies, client.director_uuid)
 
     def create(self, metadata: GroupMetadata, mark: Mark) -> str:
         self.require_one(metadata)
-        cid = self.of(mark.group_cid).create(metadata, mark)
+        cid = self.server.create(metadata, mark)
         self._complete(cid, metadata)
         return cid
 
@@ -93,18 +78,21 @@ class Groups:
         if self._complete(cid, metadata):
             for name in self.sets.list_outside(cid):
                 self.move(name, cid)
-        self.of(cid).update(cid, metadata)
+        self.server.update(cid, metadata)
 
     def delete(self, cid: str) -> None:
-        self.of(cid).delete(cid)
+        self.server.delete(cid)
 
     def inspect(self, cid: str) -> GroupView:
-        return self.of(cid).inspect(cid)
+        return self.server.inspect(cid)
+
+    def membership(self, cid: str | None) -> Membership | None:
+        return self.server.membership({"bosh": {"server_group_cid": cid}})
 
     def require_one(self, metadata: GroupMetadata, cid: str | None = None) -> None:
-        """A NIC takes one network security group; more could not all be enforced."""
+        """A NIC takes one network security group; more could not all be enforced. Names that are taken come first."""
         if len(metadata.security_groups) > 1:
-            self.of(cid).require_security_groups(cid, metadata)
+            self.server.require_security_groups(cid, metadata)
             raise NotSupported(
                 f"a server group of Azure has one security group, not {len(metadata.security_groups)}",
                 why="a NIC takes one network security group",
@@ -112,10 +100,9 @@ class Groups:
                 details={"field": "security_groups"},
             )
 
-    def require_zones(self, metadata: GroupMetadata, zones: Collection[str]) -> None:
-        """Refuse a server group whose VMs could not join it. `zones`: those of Azure, by their numbers, and names of
-        azs without one."""
-        settings = self.client.settings
+    def require_zones(self, metadata: GroupMetadata) -> None:
+        """Refuse a server group whose VMs could not join it. An az is a zone of Azure by its number, or of none."""
+        settings, zones = self.client.settings, metadata.azs
         if metadata.policy not in SET_POLICIES or metadata.options.get("adopt"):
             return
         of_zones = [one for one in zones if one.isdecimal()]
@@ -134,12 +121,12 @@ class Groups:
         """A living VM changes its scale set, and the security group that comes with it. What fails is undone."""
         row = self.machines.require(vm_cid)
         _require_movable(row)
-        before = tags_of(row).get(GROUP)
-        wanted, had = self._membership(cid), None
-        if wanted and wanted.group and not wanted.group.startswith(_SCALE_SET):
+        before = tag_of(row, GROUP)
+        wanted, had = self.membership(cid), None
+        if wanted and wanted.group and carrier_of(wanted.group)[0] != "scale set":
             raise _immovable(f"server group {cid} is an availability set, which VMs join at their creation only")
         with suppress(GroupMissing):
-            had = self._membership(before)
+            had = self.membership(before)
         self._require_open(wanted, row)
         try:
             self._join(vm_cid, wanted, had)
@@ -160,13 +147,10 @@ class Groups:
         Whether the group is one."""
         if is_adopted(cid) or not metadata.policy or self.client.settings.spread != SCALE_SETS:
             return False
-        if self.client.get(SET, cid):  # the group is older than the setting
+        if self.client.get("availability set", cid):  # the group is older than the setting
             return False
-        self.scale_sets.complete(metadata, mark_of_group(cid, self.client.director_uuid))
+        self.sets.scale_sets.complete(metadata, mark_of_group(cid, self.client.director_uuid))
         return True
-
-    def _membership(self, cid: str | None) -> Membership | None:
-        return self.membership({"bosh": {"server_group_cid": cid}}) if cid else None
 
     def _require_open(self, wanted: Membership | None, row: Row) -> None:
         if wanted and wanted.group:
@@ -176,14 +160,14 @@ class Groups:
         """In steps that each look at the VM as it is then: leave the other scale set, join this one, exchange security
         groups."""
         group = wanted.group if wanted else None
-        target = self.client.id(SCALE_SET, group.removeprefix(_SCALE_SET)) if group else None
+        target = self.client.id(*carrier_of(group)) if group else None
         for _ in range(_TRIES):
             row = self.machines.require(vm_cid)
             body = _next_change(row, target, wanted.cid if wanted else None)
             if body is None:
                 break
             try:
-                self.client.patch(f"move VM {vm_cid}", row["id"], body, row.get("etag"))
+                self.client.patch("VM", vm_cid, body, row.get("etag"))
             except Refusal as error:
                 if error.kind is not Changed:
                     raise
@@ -209,7 +193,14 @@ class AzureGroups:
 
     @property
     def noun(self) -> str:
-        return "scale set" if self._has_scale_sets else "availability set"
+        return self._own_types[0]
+
+    @property
+    def _own_types(self) -> tuple[Type, Type]:
+        """New groups are of the first; one of ours may be older than the cloud's `spread`."""
+        if self.client.settings.spread == SCALE_SETS:
+            return "scale set", "availability set"
+        return "availability set", "scale set"
 
     def find(self, cid: str) -> ExistingGroup | None:
         return next(iter(self._list(cid)), None)
@@ -221,9 +212,10 @@ class AzureGroups:
         return list(self._list(name))
 
     def list_adoptable(self, name: str) -> list[ExistingGroup]:
-        if self._has_scale_sets:
+        types: tuple[Type, ...] = ("availability set", "host group")
+        if self.noun == "scale set":
             self.scale_sets.require_adoptable(name)
-        types = (SCALE_SET,) if self._has_scale_sets else (SET, HOST_GROUP)
+            types = ("scale set",)
         rows = [(type_, self.client.get(type_, name)) for type_ in types]
         return [self._existing(type_, row) for type_, row in rows if row]
 
@@ -234,61 +226,54 @@ class AzureGroups:
                 "dedicated hosts cost money from their first second, so none are made",
                 remedy="have the operator make a host group, and say placement.adopt: true with its name",
             )
-        if self._has_scale_sets:
-            return self._existing(SCALE_SET, self.scale_sets.complete(metadata, mark)), True
-        settings, cid = self.client.settings, mark.group_cid
+        if self.noun == "scale set":
+            return self._existing("scale set", self.scale_sets.complete(metadata, mark)), True
         counts = {
-            "platformFaultDomainCount": settings.fault_domains,
-            "platformUpdateDomainCount": settings.update_domains,
+            "platformFaultDomainCount": self.client.settings.fault_domains,
+            "platformUpdateDomainCount": self.client.settings.update_domains,
         }
-        body = {
-            "location": settings.location,
-            "sku": {"name": "Aligned"},
-            "tags": _tags(metadata, mark),
-            "properties": counts,
-        }
-        row = self.client.put(f"create availability set {cid}", self.client.id(SET, cid), body)
-        return self._existing(SET, row), True
+        body = {"sku": {"name": "Aligned"}, "tags": _tags(metadata, mark), "properties": counts}
+        return self._existing("availability set", self.client.put("availability set", mark.group_cid, body)), True
 
     def delete(self, group: ExistingGroup) -> None:
-        if group.id.startswith(_SCALE_SET):
-            self.scale_sets.delete(group.name)
+        type_, name = carrier_of(group.id)
+        if type_ == "scale set":
+            self.scale_sets.delete(name)
         else:
-            self.client.delete(f"delete availability set {group.name}", self.client.id(SET, group.name))
+            self.client.delete(type_, name)
 
     def list_tagged(self, cid: str) -> list[str]:
-        return [str(row["name"]) for row in self.machines.list_all() if tags_of(row).get(GROUP) == cid]
+        return [str(row["name"]) for row in self.machines.list_all() if is_same(tag_of(row, GROUP), cid)]
 
     def members_left(self, cid: str, groups: Sequence[ExistingGroup], record: GroupRecord | None) -> list[str]:
         if not groups and record and record.policy is None:
             return self.list_tagged(cid)
-        scale_sets = [group for group in groups if group.id.startswith(_SCALE_SET)]
-        holders = [one for group in scale_sets for one in self.scale_sets.list_holders(group.name, group.name)]
-        return [*holders, *(one for group in groups if group not in scale_sets for one in group.members)]
+        is_set = {group.id: carrier_of(group.id)[0] == "scale set" for group in groups}
+        holders = (
+            self.scale_sets.list_holders(one.name, one.name) if is_set[one.id] else one.members for one in groups
+        )
+        return [name for names in holders for name in names]
 
     def inspect_members(
         self, cid: str, group: ExistingGroup | None, record: GroupRecord | None
     ) -> tuple[list[GroupMember], list[str]]:
-        if group and group.id.startswith(_SCALE_SET):
-            return self._inspect_scale_set(cid, group)
-        names = group.members if group else self.list_tagged(cid)
-        rows = [self.machines.read(name) for name in names]  # no list has the fault domain
-        return [self._member(row, fault_domain(row)) for row in rows if row], []
-
-    def _inspect_scale_set(self, cid: str, group: ExistingGroup) -> tuple[list[GroupMember], list[str]]:
-        """Lists lag, so each VM that they show in the set, or made for it, is read."""
-        rows = [row for name in self.scale_sets.list_holders(group.name, cid) if (row := self.machines.read(name))]
-        inside = [row for row in rows if is_same(scale_set_of(row), group.name)]
-        notes = [f"VM {row['name']} is not in scale set {group.name}" for row in rows if row not in inside]
-        if _CLOSING in tags_of(dict(group.row)):
-            notes.append("its deletion was begun, so no VM can join it")
-        return [self._member(row, next(iter(row.get("zones") or ()), None)) for row in inside], notes
+        """No list has the fault domain, and all of them lag, so each VM is read."""
+        if group and carrier_of(group.id)[0] == "scale set":
+            rows = self._read(self.scale_sets.list_holders(group.name, cid))
+            outside = [row for row in rows if not is_same(scale_set_of(row), group.name)]
+            notes = [f"VM {row['name']} is not in scale set {group.name}" for row in outside]
+            if tag_of(dict(group.row), _CLOSING):
+                notes.append("its deletion was begun, so no VM can join it")
+            inside = [row for row in rows if row not in outside]
+            return [self._member(row, next(iter(row.get("zones") or ()), None)) for row in inside], notes
+        rows = self._read(group.members if group else self.list_tagged(cid))
+        return [self._member(row, fault_domain(row)) for row in rows], []
 
     def list_outside(self, cid: str) -> list[str]:
         """VMs of ours that were made for a scale set, and are in none."""
-        rows = [row for name in self.list_tagged(cid) if (row := self.machines.read(name))]
-        marks = [(row, mark_of(row)) for row in rows if scale_set_of(row) is None and _tag(row) == cid.lower()]
-        return [str(row["name"]) for row, mark in marks if mark and mark.director == self.client.director_uuid]
+        rows = self._read(self.list_tagged(cid))
+        outside = [row for row in rows if scale_set_of(row) is None and is_same(tag_of(row, GROUP), cid)]
+        return [str(row["name"]) for row in outside if is_ours(row, self.client.director_uuid)]
 
     def require_exchange(self, cid: str, group: ExistingGroup | None) -> None:
         """Azure changes the security groups of living NICs."""
@@ -297,65 +282,49 @@ class AzureGroups:
         self, cid: str, group: ExistingGroup | None, old: Collection[str], new: Collection[str]
     ) -> None:
         """Of our members only: an operator's VM in the same set keeps its own."""
-        for row in self._members(group or ExistingGroup(cid, cid, None, tuple(self.list_tagged(cid)))):
-            mark = mark_of(row)
-            if mark and mark.director == self.client.director_uuid and is_same(tags_of(row).get(GROUP), cid):
+        for row in self._read(group.members if group else self.list_tagged(cid)):
+            if is_ours(row, self.client.director_uuid) and is_same(tag_of(row, GROUP), cid):
                 self.azure.exchange(row, old, new)
 
     def require_joinable(self, membership: Membership, zones: Sequence[str]) -> None:
         """Right before a VM joins. Availability sets need nothing: Azure deletes none with members."""
-        group = membership.group or ""
-        if group.startswith(_SCALE_SET):
-            self.scale_sets.require_open(membership.cid, group.removeprefix(_SCALE_SET), zones)
-        elif zones and not group.startswith(_HOSTS):
+        type_, name = carrier_of(str(membership.group))
+        if type_ == "scale set":
+            self.scale_sets.require_open(membership.cid, name, zones)
+        elif type_ == "availability set" and zones:
             raise _set_in_zone("cloud_properties.availability_zone")
 
     def list_sizes(self, group: str) -> list[str]:
         """Those that the hardware of an availability set has."""
-        path = f"{self.client.id(SET, group)}/vmSizes"
+        path = f"{self.client.id('availability set', group)}/vmSizes"
         return [str(row["name"]) for row in self.client.list_all(f"list the sizes of {group}", path)]
 
-    @property
-    def _has_scale_sets(self) -> bool:
-        return self.client.settings.spread == SCALE_SETS
-
     def _list(self, cid: str, *, members: bool = True) -> Iterator[ExistingGroup]:
-        """An adopted one by its id. One of ours by its name: it may be older than the cloud's `spread`."""
-        if is_adopted(cid):
-            prefix = next((one for one in (_HOSTS, _SCALE_SET) if cid.startswith(ADOPTED_PREFIX + one)), "")
-            types: tuple[str, ...] = ({_HOSTS: HOST_GROUP, _SCALE_SET: SCALE_SET, "": SET}[prefix],)
-            cid = cid.removeprefix(ADOPTED_PREFIX).removeprefix(prefix)
-        else:
-            types = (SCALE_SET, SET) if self._has_scale_sets else (SET, SCALE_SET)
-        for type_ in types:
-            row = self.client.get(type_, cid)
+        """An adopted one by its id, one of ours by its name."""
+        adopted, name = carrier_of(cid.removeprefix(ADOPTED_PREFIX)) if is_adopted(cid) else (None, cid)
+        for type_ in (adopted,) if adopted else self._own_types:
+            row = self.client.get(type_, name)
             if row:
                 yield self._existing(type_, row, members=members)
 
-    def _existing(self, type_: str, row: Row, *, members: bool = True) -> ExistingGroup:
+    def _existing(self, type_: Type, row: Row, *, members: bool = True) -> ExistingGroup:
         name, mark = str(row["name"]), mark_of(row)
-        if type_ == HOST_GROUP:
-            tagged = self.list_tagged(f"{ADOPTED_PREFIX}{_HOSTS}{name}") if members else []
-            return ExistingGroup(f"{_HOSTS}{name}", name, "host-affinity", tuple(tagged), False, row)
-        ours = mark is not None and mark.director == self.client.director_uuid and is_same(mark.group_cid, name)
-        policy = tags_of(row).get(POLICY) if mark else "soft-anti-affinity"
-        if type_ == SCALE_SET:
+        id_ = f"{_CARRIERS[type_][0]}{name}"
+        if type_ == "host group":
+            tagged = self.list_tagged(f"{ADOPTED_PREFIX}{id_}") if members else []
+            return ExistingGroup(id_, name, "host-affinity", tuple(tagged), False, row)
+        if type_ == "scale set":
             found = [str(one["name"]).lower() for one in self.scale_sets.list_members(name)] if members else []
-            return ExistingGroup(f"{_SCALE_SET}{name}", name, policy, tuple(found), ours, row)
-        found = [name_of(one["id"]).lower() for one in row["properties"].get("virtualMachines") or ()]
-        return ExistingGroup(name, name, policy, tuple(found), ours, row)
+        else:
+            found = [name_of(one["id"]).lower() for one in row["properties"].get("virtualMachines") or ()]
+        ours = mark is not None and mark.director == self.client.director_uuid and is_same(mark.group_cid, name)
+        return ExistingGroup(id_, name, tag_of(row, POLICY) if mark else "soft-anti-affinity", tuple(found), ours, row)
 
-    def _members(self, group: ExistingGroup) -> Iterator[Row]:
-        """From a list, and by name where it lags."""
-        listed = {str(row["name"]).lower(): row for row in self.machines.list_all()} if group.members else {}
-        for name in group.members:
-            row = listed.get(name.lower()) or self.machines.read(name)
-            if row is not None:
-                yield row
+    def _read(self, names: Collection[str]) -> list[Row]:
+        return [row for name in names if (row := self.machines.read(name))]
 
     def _member(self, row: Row, domain: str | None) -> GroupMember:
-        mark = mark_of(row)
-        ours = mark is not None and mark.director == self.client.director_uuid
+        ours = is_ours(row, self.client.director_uuid)
         return GroupMember(str(row["name"]), None, ours, domain, update_domain(row))
 
 
@@ -370,15 +339,12 @@ class ScaleSets:
     def complete(self, metadata: GroupMetadata, mark: Mark) -> Row:
         """Made where it is not there; open to new VMs, and in all zones of the cloud."""
         cid, settings = mark.group_cid, self.client.settings
-        row = self.client.get(SCALE_SET, cid)
+        row = self.client.get("scale set", cid)
         zones = sorted({*((row or {}).get("zones") or settings.scale_set_zones), *settings.scale_set_zones})
-        if row and _CLOSING not in tags_of(row) and zones == sorted(row.get("zones") or []):
+        if row and not tag_of(row, _CLOSING) and zones == sorted(row.get("zones") or []):
             return row
         body: Row = {
-            "location": settings.location,
-            "tags": {
-                key: value for key, value in merge_tags(row or {}, _tags(metadata, mark)).items() if key != _CLOSING
-            },
+            "tags": merge_tags(row or {}, _tags(metadata, mark), without=[_CLOSING]),
             "properties": {
                 "orchestrationMode": "Flexible",
                 "platformFaultDomainCount": 1,
@@ -386,7 +352,7 @@ class ScaleSets:
             },
             **({"zones": zones} if zones and (row is None or row.get("zones")) else {}),
         }
-        return self.client.put(f"create scale set {cid}", self.client.id(SCALE_SET, cid), body)
+        return self.client.put("scale set", cid, body)
 
     def list_members(self, name: str) -> list[Row]:
         """By a list of the whole resource group: members can be nowhere else, and a filter that is not understood would
@@ -398,17 +364,13 @@ class ScaleSets:
         return [
             str(row["name"]).lower()
             for row in self.machines.list_all()
-            if is_same(scale_set_of(row), name) or _tag(row) == cid.lower()
+            if is_same(scale_set_of(row), name) or is_same(tag_of(row, GROUP), cid)
         ]
 
     def require_open(self, cid: str, name: str, zones: Sequence[str]) -> None:
-        row = self.client.get(SCALE_SET, name)
-        if row is None or _CLOSING in tags_of(row):
-            raise GroupMissing(
-                f"server group {cid} is missing",
-                why="its scale set is gone" if row is None else "its scale set is being deleted",
-                remedy="deploy again so that the group is made anew",
-            )
+        row = self.client.get("scale set", name)
+        if row is None or tag_of(row, _CLOSING):
+            raise group_missing(cid, "its scale set is gone" if row is None else "its scale set is being deleted")
         has = list(row.get("zones") or [])
         if not all(_fits(has, zone) for zone in zones or [""]):
             raise InvalidCall(
@@ -421,27 +383,26 @@ class ScaleSets:
         """Azure deletes the VMs of a scale set with it. Each VM that joins looks right before whether the set is open,
         so it is closed first; it must still have no members when lists show all that joined until then; and be closed
         by this call, not opened again."""
-        id_, closing = self.client.id(SCALE_SET, name), uuid.uuid4().hex
-        row = self.client.get(SCALE_SET, name)
+        closing, row = uuid.uuid4().hex, self.client.get("scale set", name)
         if row is None:
             return
-        self._write_tags(row, {_CLOSING: closing})
+        self.client.patch("scale set", name, {"tags": merge_tags(row, {_CLOSING: closing})})
         time.sleep(self.client.settings.settle_s)
-        left, row = self.list_holders(name, name), self.client.get(SCALE_SET, name)
+        left, row = self.list_holders(name, name), self.client.get("scale set", name)
         if row is None:
             return
-        if left or tags_of(row).get(_CLOSING) != closing:
+        if left or tag_of(row, _CLOSING) != closing:
             if left:
-                self._write_tags(row, {})
+                self.client.patch("scale set", name, {"tags": merge_tags(row, {}, without=[_CLOSING])})
             raise GroupInUse(
                 f"scale set {name} has members",
                 why=", ".join(left[:5]) or "it was opened again while it was deleted",
                 remedy="delete them first",
             )
-        self.client.delete(f"delete scale set {name}", id_)
+        self.client.delete("scale set", name)
 
     def require_adoptable(self, name: str) -> None:
-        row = self.client.get(SCALE_SET, name)
+        row = self.client.get("scale set", name)
         given = row["properties"] if row else {}
         if row and (
             not is_same(given.get("orchestrationMode"), "Flexible")
@@ -453,10 +414,6 @@ class ScaleSets:
                 why="they join sets with orchestrationMode Flexible, one fault domain and singlePlacementGroup false",
                 remedy="have the operator make such a set",
             )
-
-    def _write_tags(self, row: Row, closing: Mapping[str, str]) -> None:
-        tags = {**{key: value for key, value in tags_of(row).items() if key != _CLOSING}, **closing}
-        self.client.patch(f"tag scale set {row['name']}", self.client.id(SCALE_SET, row["name"]), {"tags": tags})
 
 
 def group_limits(settings: Settings) -> dict[str, GroupLimit]:
@@ -472,13 +429,16 @@ def domains(settings: Settings) -> dict[str, str]:
     return dict.fromkeys(SET_POLICIES, "fault domain")
 
 
+def carrier_of(id_: str) -> tuple[Type, str]:
+    """What a group is by its id, and its name."""
+    type_ = next(one for one, (prefix, _) in _CARRIERS.items() if id_.startswith(prefix))
+    return type_, id_.removeprefix(_CARRIERS[type_][0])
+
+
 def placement(client: Client, group: str) -> Row:
     """How a VM names the group that it joins."""
-    if group.startswith(_HOSTS):
-        return {"hostGroup": {"id": client.id(HOST_GROUP, group.removeprefix(_HOSTS))}}
-    if group.startswith(_SCALE_SET):
-        return {"virtualMachineScaleSet": {"id": client.id(SCALE_SET, group.removeprefix(_SCALE_SET))}}
-    return {"availabilitySet": {"id": client.id(SET, group)}}
+    type_, name = carrier_of(group)
+    return {_CARRIERS[type_][1]: {"id": client.id(type_, name)}}
 
 
 def scale_set_of(row: Row) -> str | None:
@@ -489,15 +449,6 @@ def scale_set_of(row: Row) -> str | None:
 
 def _tags(metadata: GroupMetadata, mark: Mark) -> dict[str, str]:
     return marked(mark, **{GROUP: mark.group_cid, POLICY: str(metadata.policy)})
-
-
-def _tag(row: Row) -> str:
-    """The CID of the server group that a VM was made for, in lower case."""
-    return _lower(next((value for key, value in tags_of(row).items() if is_same(key, GROUP)), None))
-
-
-def _lower(text: str | None) -> str:
-    return (text or "").lower()
 
 
 def _fits(zones: Sequence[str], zone: str) -> bool:
@@ -531,13 +482,9 @@ def _immovable(what: str) -> NotSupported:
 
 def _next_change(row: Row, target: str | None, cid: str | None) -> Row | None:
     """From one scale set to another a VM has to leave the first; its tag changes with the second."""
-    has = scale_set_of(row)
+    has, tags = scale_set_of(row), merge_tags(row, {GROUP: cid} if cid else {}, without=[GROUP])
     if has and not is_same(has, name_of(target or "")):
         return {"properties": {"virtualMachineScaleSet": {"id": None}}}
-    tags = {
-        **{key: value for key, value in tags_of(row).items() if key.lower() != GROUP},
-        **({GROUP: cid} if cid else {}),
-    }
     if target and not has:
         return {"tags": tags, "properties": {"virtualMachineScaleSet": {"id": target}}}
     return None if tags == tags_of(row) else {"tags": tags}

@@ -9,16 +9,16 @@ import re
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnknown, StemcellNotFound
-from coterie.cpi.drivers.azure.client import DISK, IMAGE, Client, Refusal, Row, is_name
-from coterie.cpi.drivers.azure.disks import OPEN, delete_disk, require_marked
-from coterie.cpi.drivers.azure.tags import marked, user_tags
+from coterie.cpi.drivers.azure.client import Client, Refusal, Row, provisioning_state
+from coterie.cpi.drivers.azure.disks import OPEN, delete_disk
+from coterie.cpi.drivers.azure.tags import marked, require_marked, user_tags
 from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.stemcell_files import open_disk
+from coterie.slotted import dataclass
 
 _MIB, _PAGE, _FOOTER = 2**20, 4 * 2**20, 512
 _ZEROS = bytes(_PAGE)
@@ -44,11 +44,8 @@ class Stemcells:
             return light
         tags = marked(mark, **user_tags(env.get("tags") or {}))
         generation = str(cloud_properties.get("generation") or "gen2").upper().replace("GEN", "V")
-        try:
-            with open_disk(Path(image_path)) as file:
-                return self._create(file, generation, tags, mark)
-        except FileNotFoundError as error:
-            raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
+        with open_disk(Path(image_path)) as file:
+            return self._create(file, generation, tags, mark)
 
     def _create(self, file: IO[bytes], generation: str, tags: Mapping[str, str], mark: Mark) -> str:
         """Calls under one mark upload to the same disk. Whichever of them makes the image deletes the disk, and the
@@ -56,7 +53,7 @@ class Stemcells:
         name, attempt = mark.name(), 0
         while not self._is_ready(name, mark):
             attempt += 1
-            row = self.client.get(DISK, name)
+            row = self.client.get("disk", name)
             if row is not None and row["properties"].get("diskState") not in OPEN:
                 if attempt > 1:  # the call that ended this upload makes no image of it any more
                     self._delete_disk(name)
@@ -65,8 +62,6 @@ class Stemcells:
             try:
                 disk = self._upload(file, name, generation, tags)
                 self._make_image(name, disk, generation, tags)
-            except OutcomeUnknown:
-                raise
             except CpiError as error:
                 last = attempt >= _TRIES or not isinstance(error, Refusal) or error.kind.retryable
                 if last and not self._is_ready_or_removed(name, mark, error):
@@ -83,7 +78,8 @@ class Stemcells:
         try:
             if self._is_ready(name, mark):
                 return True
-            self._delete_disk(name)
+            if not isinstance(error, OutcomeUnknown):
+                self._delete_disk(name)
         except CpiError as trouble:
             raise OutcomeUnknown(
                 f"disk {name} may be left of an upload", why=f"{error}; then {trouble}", remedy="repeat"
@@ -91,15 +87,14 @@ class Stemcells:
         return False
 
     def _is_ready(self, name: str, mark: Mark) -> bool:
-        row = self.client.get(IMAGE, name)
+        row = self.client.get("image", name)
         if row is not None:
             require_marked(row, mark)
-        return row is not None and row["properties"].get("provisioningState") == "Succeeded"
+        return row is not None and provisioning_state(row) == "succeeded"
 
     def _upload(self, file: IO[bytes], name: str, generation: str, tags: Mapping[str, str]) -> str:
-        id_, size, footer = self.client.id(DISK, name), *_vhd_shape(file)
+        size, footer = _vhd_shape(file)
         body: Row = {
-            "location": self.client.settings.location,
             "tags": dict(tags),
             "properties": {
                 "creationData": {"createOption": "Upload", "uploadSizeBytes": size + _FOOTER},
@@ -107,9 +102,9 @@ class Stemcells:
                 "hyperVGeneration": generation,
             },
         }
-        disk = self.client.get(DISK, name) or self.client.put(f"create disk {name}", id_, body)
+        disk = self.client.get("disk", name) or self.client.put("disk", name, body)
         access = {"access": "Write", "durationInSeconds": _ACCESS_S}
-        url = self.client.post(f"upload to disk {name}", id_, "beginGetAccess", access)["accessSAS"]
+        url = self.client.post("disk", name, "beginGetAccess", access)["accessSAS"]
         upload = _Upload(self.state_folder, name, str(disk["properties"].get("uniqueId") or ""))
         tenth, begin = 0, upload.written()
         for offset, piece in _pages(file, size, begin):
@@ -119,9 +114,9 @@ class Stemcells:
                 tenth = offset * 10 // size
                 self.report("stemcell.uploading", f"{name}: {tenth * 10} % of {size // _MIB} MiB")
         self._write_page(str(url), size, footer)
-        self.client.post(f"end the upload to disk {name}", id_, "endGetAccess")
+        self.client.post("disk", name, "endGetAccess")
         upload.end()
-        return id_
+        return str(disk["id"])
 
     def _write_page(self, url: str, offset: int, piece: bytes) -> None:
         """A page may be written again, so a lost answer is repeated. The URL is a secret: no error shows it."""
@@ -144,14 +139,13 @@ class Stemcells:
     def _make_image(self, name: str, disk: str, generation: str, tags: Mapping[str, str]) -> None:
         system = {"osType": "Linux", "osState": "Generalized", "managedDisk": {"id": disk}}
         properties = {"hyperVGeneration": generation, "storageProfile": {"osDisk": system}}
-        body = {"location": self.client.settings.location, "tags": dict(tags), "properties": properties}
-        self.client.put(f"create image {name}", self.client.id(IMAGE, name), body)
+        self.client.put("image", name, {"tags": dict(tags), "properties": properties})
 
     def _delete_disk(self, name: str) -> None:
         """One that is still open for an upload is closed first."""
         _Upload(self.state_folder, name, "").end()
         for attempt in range(_TRIES):
-            if self.client.get(DISK, name) is None:
+            if self.client.get("disk", name) is None:
                 return
             try:
                 delete_disk(self.client, name)
@@ -167,17 +161,16 @@ class Stemcells:
             return {"id": cid}
         if cid.count(":") == 3:
             return dict(zip(_URN, cid.split(":"), strict=True))
-        row = self.client.get(IMAGE, cid)
+        row = self.client.get("image", cid)
         if row is None:
             raise _missing(cid)
         return {"id": row["id"]}
 
     def delete(self, cid: str) -> None:
         """What was not uploaded is only forgotten."""
-        if is_name(cid):
-            self.client.delete(f"delete image {cid}", self.client.id(IMAGE, cid))
-            if self.client.get(DISK, cid) is not None:
-                self._delete_disk(cid)
+        self.client.delete("image", cid)
+        if self.client.get("disk", cid) is not None:
+            self._delete_disk(cid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from coterie.cpi.contract import CloudObject, Kind, Mark
-from coterie.cpi.drivers.azure.client import Row
-from coterie.cpi.kit.marking import mark_tags, metadata_tags, read_mark_tags
+from coterie.cpi.drivers.azure.client import Row, is_same
+from coterie.cpi.kit.marking import mark_tags, metadata_tags, read_mark_tags, require_mark
 
 POLICY = "coterie-policy"
 NAME = "coterie-name"  # of a security group, as manifests call it
@@ -21,8 +21,21 @@ def tags_of(row: Row) -> dict[str, str]:
     return {str(key): str(value) for key, value in (row.get("tags") or {}).items()}
 
 
+def tag_of(row: Row, wanted: str) -> str | None:
+    return next((value for key, value in tags_of(row).items() if is_same(key, wanted)), None)
+
+
 def mark_of(row: Row) -> Mark | None:
     return read_mark_tags({key.lower(): value for key, value in tags_of(row).items()})
+
+
+def require_marked(row: Row, mark: Mark) -> None:
+    require_mark(mark_of(row), mark, str(row["id"]))
+
+
+def is_ours(row: Row, director_uuid: str) -> bool:
+    mark = mark_of(row)
+    return mark is not None and mark.director == director_uuid
 
 
 def marked(mark: Mark, **more: str) -> dict[str, str]:
@@ -35,23 +48,25 @@ def user_tags(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {key.translate(_FORBIDDEN): value for key, value in found.items()}
 
 
-def merge_tags(row: Row, changes: Mapping[str, str]) -> dict[str, str]:
+def merge_tags(row: Row, changes: Mapping[str, str], without: Iterable[str] = ()) -> dict[str, str]:
     """All tags: a PATCH replaces the whole map."""
-    lower = {key.lower() for key in changes}
-    return {**{key: value for key, value in tags_of(row).items() if key.lower() not in lower}, **changes}
+    going = {key.lower() for key in (*changes, *without)}
+    return {**{key: value for key, value in tags_of(row).items() if key.lower() not in going}, **changes}
 
 
-def describe(kind: Kind, row: Row, **facts: Any) -> CloudObject:
-    facts.setdefault("created_at", moment((row.get("properties") or {}).get("timeCreated")))
-    facts.setdefault("az", next(iter(row.get("zones") or ()), None))
-    facts.setdefault("mark", mark_of(row))
-    return CloudObject(kind=kind, cid=str(row["name"]), name=str(row["name"]), tags=tags_of(row), **facts)
+def describe(kind: Kind, row: Row, users: tuple[str, ...], state: str | None) -> CloudObject:
+    return CloudObject(
+        kind=kind,
+        cid=str(row["name"]),
+        name=str(row["name"]),
+        mark=mark_of(row),
+        created_at=moment((row.get("properties") or {}).get("timeCreated")),
+        az=next(iter(row.get("zones") or ()), None),
+        in_use_by=users,
+        state=state,
+        tags=tags_of(row),
+    )
 
 
 def moment(text: str | None) -> float | None:
-    """Azure writes seven digits of a second."""
-    if not text:
-        return None
-    head, _, rest = text.replace("Z", "+00:00").partition(".")
-    zone = rest.lstrip("0123456789")
-    return datetime.fromisoformat(head + zone if rest else head).timestamp()
+    return datetime.fromisoformat(text).timestamp() if text else None

@@ -9,14 +9,7 @@ from coterie.cpi.contract import CheckItem, InvalidCall, Needs
 from coterie.cpi.drivers.cloudstack.catalog import Catalog
 from coterie.cpi.drivers.cloudstack.client import Client, Row
 from coterie.cpi.drivers.cloudstack.server_groups import POLICIES
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import need_items, quota_item, run_check
 from coterie.cpi.kit.key_pairs import read_public_half
 from coterie.cpi.kit.publishing import Publisher
 from coterie.cpi.kit.quotas import az_item, host, host_items, quota
@@ -59,10 +52,7 @@ class Checks:
             run_check("expunge", self._expunge),
             run_check("templates", self._templates),
             *self._private_key(),
-            *self._policies(needs),
-            *group_items(needs, self.server_groups.inspect, self.server_groups.find_adopted),
-            *security_group_items(needs, self.server_groups.require_security_groups),
-            *kind_items(needs, self.kinds),
+            *need_items(needs, self._policies(needs), self.kinds, self.server_groups),
             *self._hosts(needs),
         ]
 
@@ -146,11 +136,11 @@ class Checks:
         remedy = "give an OpenSSH or unencrypted RSA key as PEM text or file, or list properties.ssh_public_keys"
         return [CheckItem("private_key", False, "its public half cannot be read", remedy)]
 
-    def _policies(self, needs: Needs) -> list[CheckItem]:
-        if not needs.policies:
-            return []
-        offered = {POLICIES.get(str(row.get("type"))) for row in self.client.list_all("listAffinityGroupTypes")}
-        return policy_items(needs, {policy for policy in offered if policy} & self.client.settings.policies)
+    def _policies(self, needs: Needs) -> set[str]:
+        """Those that the cloud offers, asked where some are needed."""
+        rows = self.client.list_all("listAffinityGroupTypes") if needs.policies else ()
+        offered = {POLICIES.get(str(row.get("type"))) for row in rows}
+        return {policy for policy in offered if policy} & self.client.settings.policies
 
     def _hosts(self, needs: Needs) -> list[CheckItem]:
         """Only administrators see hosts."""

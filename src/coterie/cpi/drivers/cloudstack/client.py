@@ -18,10 +18,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from coterie.cpi import contract
 from coterie.cpi.contract import CpiError, Mark, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.cloudstack.properties import Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.create_once import chosen_ids, start_with_job_id
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.permit import Permit
 from coterie.cpi.kit.waits import Waits
 
 Row = dict[str, Any]
@@ -71,17 +71,10 @@ class Refusal(ClassifiedRefusal):
 class Client:
     """Calls of one account for a Director. Usable from any number of threads; opens nothing before the first call."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self._require_lease = require_lease
-        self.director_uuid = director_uuid
-        self.limit = limit
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self._http = Http(settings.http_options())
         self._url = settings.endpoint if urlsplit(settings.endpoint).path else f"{settings.endpoint}/client/api"
         self._waits = Waits(
@@ -210,9 +203,7 @@ class Client:
         flat = {"command": command, **_flat(parameters)}
         body = sign(flat, settings.api_key, settings.secret_access_key, time.time() + _GOOD_FOR_S)
         try:
-            with self.limit.pace("any") as call:  # the limit of an account is one for all commands
-                if changes:
-                    self._require_lease()
+            with self.permit.call("any", changes=changes) as call:  # the limit of an account is one for all commands
                 answer = self._http.request("POST", self._url, _FORM, body.encode())
                 if answer.status == _THROTTLED:
                     call.slow_down(answer.retry_after)

@@ -17,12 +17,12 @@ from coterie.cpi.drivers.cloudstack.properties import CLOUD, DISK, NETWORK, VM, 
 from coterie.cpi.drivers.cloudstack.server_groups import Groups
 from coterie.cpi.drivers.cloudstack.stemcells import Stemcells, Templates
 from coterie.cpi.drivers.cloudstack.vms import CloudKeyPairs, Vms
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 
 _FORMATS = (
@@ -39,8 +39,7 @@ class CloudstackCpi(ComposedCpi):
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
         settings = read_settings(properties)
-        limit = call_limit(cloud, settings.max_parallel_calls, runtime.director_uuid)
-        self.client = client = Client(settings, runtime.director_uuid, limit, runtime.require_lease)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         parts = Parts(runtime.parts)
         catalog = Catalog(client)
         groups = Groups(client, parts)

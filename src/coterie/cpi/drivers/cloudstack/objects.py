@@ -38,7 +38,7 @@ def object_table(
 
     def list_holders(row: Row) -> tuple[str, ...]:
         """CloudStack names the VMs only, while server groups without a VM may have it too."""
-        return (*_vms_of_security_group(row), *groups.security.holders(str(row["id"])))
+        return (*_vms_of_security_group(row), *groups.security.holders().get(str(row["id"]), ()))
 
     listings = [
         Listing("vm", client, "listVirtualMachines", lambda cid, _: vms.delete(cid), _none, is_exact=False),
@@ -87,7 +87,7 @@ def object_table(
     ]
     kinds = {listing.kind: listing.object_kind() for listing in listings}
     kinds["server_group"] = _server_groups(client, groups)
-    return ObjectTable(client.director_uuid, kinds, client.limit, client.settings.keep)
+    return ObjectTable(client.director_uuid, kinds, client.permit.limit, client.settings.keep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,6 @@ _KEYS = "an administrator makes keys in the user's account page"
 CLOUD = Form(
     readers_of(
         Settings,
-        endpoint=readers.url,
         stemcell_format=readers.one_of("QCOW2", "RAW", "VHD", "VHDX", "OVA"),
         publish_mode=readers.one_of("upload", "server"),
         publish_url=readers.url,
@@ -158,9 +157,7 @@ CLOUD = Form(
         expunge=readers.one_of("auto", "always", "never"),
         security_group_change=readers.one_of("refuse", "restart"),
         policies=readers.some_of(*GROUP_TYPES),
-        max_parallel_calls=readers.whole(1, 1000),
         userdata_limit=readers.whole(1, 2**20),
-        metadata_url=readers.url,
         proxy_port=readers.whole(1, 65535),
     ),
     needed={

@@ -140,6 +140,9 @@ class TagRecords:
         found = [_read_record(str(tag["key"]), str(tag["value"])) for tag in tags]
         return [record for record in found if record]
 
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        return [record for record in self.list_records() if record.cid == cid]
+
     def require_room(self, cid: str) -> None:
         """CloudStack takes any number of tags."""
 

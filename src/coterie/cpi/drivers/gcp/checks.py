@@ -3,24 +3,17 @@ nothing."""
 
 from __future__ import annotations
 
-from coterie.cpi.contract import CheckItem, CpiError, Needs, NotSupported, SecurityGroup, read_rules
-from coterie.cpi.drivers.gcp.client import Client, Refusal
+from coterie.cpi.contract import CheckItem, Needs
+from coterie.cpi.drivers.gcp.client import OF_NETWORK, Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
-from coterie.cpi.drivers.gcp.networks import Subnetworks
+from coterie.cpi.drivers.gcp.marks import Row
+from coterie.cpi.drivers.gcp.objects import KINDS
 from coterie.cpi.drivers.gcp.server_groups import Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import credentials_item, need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, quota
 from coterie.slotted import dataclass, replace
 
-_KINDS = ("vm", "disk", "snapshot", "image", "server_group", "security_group", "network")
 # the planner's words → Google's metrics
 _QUOTAS = {
     "instances": "INSTANCES",
@@ -29,30 +22,23 @@ _QUOTAS = {
     "cpu": "CPUS",
 }
 _RESOURCES = {"vm": "instances", "server_group": "server_groups", "security_group": "firewall_rules"}
-RIGHTS = (
-    *(f"compute.instances.{one}" for one in ("create", "delete", "get", "list", "attachDisk", "detachDisk", "reset")),
-    *(f"compute.instances.{one}" for one in ("setLabels", "setMetadata", "setTags", "setServiceAccount", "start")),
-    "compute.instances.resume",
-    *(f"compute.disks.{one}" for one in ("create", "createSnapshot", "delete", "get", "list", "resize", "setLabels")),
-    *(f"compute.disks.{one}" for one in ("update", "use")),
-    *(f"compute.snapshots.{one}" for one in ("create", "delete", "get", "list", "setLabels")),
-    *(
-        f"compute.images.{one}"
-        for one in ("create", "delete", "get", "getFromFamily", "getIamPolicy", "list", "setLabels", "useReadOnly")
-    ),
-    *(f"compute.resourcePolicies.{one}" for one in ("create", "delete", "get", "list", "use")),
-    *(f"compute.firewalls.{one}" for one in ("create", "delete", "get", "list", "update")),
-    "compute.networks.get",
-    "compute.networks.updatePolicy",
-    *(f"compute.subnetworks.{one}" for one in ("create", "delete", "get", "list", "use", "useExternalIp")),
-    *("compute.addresses.list", "compute.addresses.use", "compute.machineTypes.list", "compute.nodeGroups.list"),
-    *("compute.nodeGroups.get", "compute.projects.get", "compute.regions.get", "compute.zoneOperations.get"),
-    *("compute.regionOperations.get", "compute.globalOperations.get"),
-)
-
-
+_VERBS = {
+    "instances": "create delete get list attachDisk detachDisk reset resume start setLabels setMetadata setTags "
+    "setServiceAccount",
+    "disks": "create createSnapshot delete get list resize setLabels update use",
+    "snapshots": "create delete get list setLabels",
+    "images": "create delete get getFromFamily getIamPolicy list setLabels useReadOnly",
+    "resourcePolicies": "create delete get list use",
+    "firewalls": "create delete get list update",
+    "networks": "get updatePolicy",
+    "subnetworks": "create delete get list use useExternalIp",
+    "addresses": "list use",
+    "machineTypes": "list",
+    "nodeGroups": "get list",
+    **dict.fromkeys(("projects", "regions", "zoneOperations", "regionOperations", "globalOperations"), "get"),
+}
+RIGHTS = tuple(f"compute.{kind}.{verb}" for kind, verbs in _VERBS.items() for verb in verbs.split())
 _SUBNETWORK = "compute.subnetworks."
-_OF_NETWORK = ("compute.firewalls.", "compute.networks.", _SUBNETWORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +47,18 @@ class Checks:
     groups: Groups
     machines: Machines
     stemcells: Stemcells
-    networks: Subnetworks
 
     def run(self, needs: Needs) -> list[CheckItem]:
-        try:
-            project = self.client.ask("read the project", self.client.project)
-        except CpiError as error:
-            if error.retryable:
-                raise
-            return [CheckItem("credentials", False, str(error), error.remedy)]
-        named = self.groups.of()
+        first, settings = credentials_item(self._project), self.client.settings
+        if not first.ok:
+            return [first]
         return [
-            CheckItem("credentials", True, f"project {project['name']} in {self.client.settings.region}"),
+            first,
             run_check("rights", self._rights),
-            run_check("azs", lambda: self._azs(needs)),
-            run_check("quotas", lambda: self._quotas(needs, project)),
-            *self._bucket_items(),
-            *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, _KINDS),
-            *group_items(needs, named.inspect, named.find_adopted),
-            *security_group_items(needs, named.require_security_groups),
-            *self._rule_items(needs),
+            run_check("azs", lambda: az_item(needs, self.machines.zones(), settings.default_zone, "zone")),
+            run_check("quotas", lambda: self._quotas(needs)),
+            *([run_check("stemcell bucket", self._bucket)] if settings.stemcell_bucket else []),
+            *need_items(needs, settings.policies, KINDS, self.groups.server),
         ]
 
     def identity(self) -> str:
@@ -89,12 +66,16 @@ class Checks:
         row = self.client.ask("read the project", self.client.project)
         return f"project {row['id']} in {self.client.settings.region}"
 
+    def _project(self) -> str:
+        row = self.client.ask("read the project", self.client.project)
+        return f"project {row['name']} in {self.client.settings.region}"
+
     def _rights(self) -> CheckItem:
         """Of a shared VPC, those on the network are needed in the project that has it."""
         settings = self.client.settings
         wanted: dict[str, list[str]] = {}
         for one in RIGHTS:
-            project = settings.network_project if one.startswith(_OF_NETWORK) else settings.project
+            project = settings.network_project if one.split(".")[1] in OF_NETWORK else settings.project
             wanted.setdefault(project, []).append(one)
         try:
             missing = [
@@ -111,58 +92,38 @@ class Checks:
 
     def _missing(self, project: str, rights: list[str]) -> list[str]:
         url = self.client.url("cloudresourcemanager", f"v1/projects/{project}:testIamPermissions")
-        answer = self.client.ask_url("read rights", url, "POST", {"permissions": rights})
-        return [one for one in rights if one not in (answer.get("permissions") or ())]
+        return _not_granted(rights, self.client.ask_url("read rights", url, "POST", {"permissions": rights}))
 
     def _without_those_on_subnetwork(self, missing: list[str]) -> list[str]:
         """Google gives rights on one subnetwork, too: that of a shared VPC, for most."""
         name, asked = self.client.settings.default_subnetwork, [one for one in missing if one.startswith(_SUBNETWORK)]
         if not name or not asked:
             return missing
-        url = self.client.url("compute", f"compute/v1/{self.networks.path(name)}/testIamPermissions")
+        path = f"{self.client.path('subnetworks', name)}/testIamPermissions"
         try:
-            answer = self.client.ask_url("read rights on the subnetwork", url, "POST", {"permissions": asked})
+            answer = self.client.ask("read rights on the subnetwork", path, "POST", {"permissions": asked})
         except Refusal:  # it may be seen by those with rights on it only
             return missing
-        return [one for one in missing if one not in (answer.get("permissions") or ())]
+        return _not_granted(missing, answer)
 
-    def _bucket_items(self) -> list[CheckItem]:
-        bucket = self.client.settings.stemcell_bucket
-        if not bucket:
-            return []
+    def _bucket(self) -> CheckItem:
+        bucket, left = self.client.settings.stemcell_bucket, self.stemcells.list_objects("cot-")
+        return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
 
-        def look() -> CheckItem:
-            left = self.stemcells.list_objects("cot-")
-            return CheckItem("stemcell bucket", True, f"{bucket} can be listed, and holds {len(left)} uploads")
-
-        return [run_check("stemcell bucket", look)]
-
-    def _azs(self, needs: Needs) -> CheckItem:
-        return az_item(needs, self.machines.zones(), self.client.settings.default_zone, "zone")
-
-    def _quotas(self, needs: Needs, project: dict[str, object]) -> CheckItem:
+    def _quotas(self, needs: Needs) -> CheckItem:
         """Firewall rules are counted in the project that has the network; a security group is several."""
-        region, settings = self.client.ask("read the region", self.client.region), self.client.settings
-        if settings.network_project != settings.project:
-            project = self.client.ask("read the project of the network", f"projects/{settings.network_project}")
-        listed = [*(region.get("quotas") or ()), *(project.get("quotas") or ())]  # type: ignore[misc] # a list, as JSON
-        rows = {row["metric"]: row for row in listed}
+        region, network = self.client.region, f"projects/{self.client.settings.network_project}"
+        answers = (self.client.ask("read the region", region), self.client.ask("read the network's project", network))
+        rows = {row["metric"]: row for answer in answers for row in answer.get("quotas") or ()}
         facts: Quotas = {
             ours: quota(rows[metric]["limit"], rows[metric]["usage"])
             for ours, metric in _QUOTAS.items()
             if metric in rows
         }
-        rules = self.groups.count_missing_rules(needs.groups)
+        rules = self.groups.firewalls.count_missing(needs.groups)
         counts = {**needs.counts, "firewall_rules": rules} if rules else needs.counts
         return quota_item(replace(needs, counts=counts), facts, _RESOURCES)
 
-    def _rule_items(self, needs: Needs) -> list[CheckItem]:
-        """Rules that Google's firewalls do not have."""
-        items = []
-        for group in needs.groups:
-            for one in map(SecurityGroup.of_wire, group.get("security_groups") or ()):
-                try:
-                    self.groups.firewalls.require_rules(read_rules(one.rules or ()))
-                except NotSupported as error:
-                    items.append(CheckItem(f"security group {one.name}", False, str(error), error.remedy))
-        return items
+
+def _not_granted(rights: list[str], answer: Row) -> list[str]:
+    return [one for one in rights if one not in (answer.get("permissions") or ())]

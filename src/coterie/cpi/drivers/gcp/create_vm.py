@@ -5,21 +5,20 @@ from __future__ import annotations
 
 import time
 
-from coterie.cpi.contract import CpiError, GroupMissing, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
-from coterie.cpi.drivers.gcp.client import Client, Refusal, is_passing, require_marked
-from coterie.cpi.drivers.gcp.domains import Domains, names_domain
+from coterie.cpi.contract import CpiError, InvalidCall, Json, OutcomeUnknown, VmCreated, VMCreationFailed
+from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
 from coterie.cpi.drivers.gcp.machines import BOOT, EPHEMERAL, NODE_GROUP, Machines, group_label
 from coterie.cpi.drivers.gcp.marks import OF_VM, Row, cid_of, marked
 from coterie.cpi.drivers.gcp.networks import Subnetworks
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, NETWORK, VmSpec, read_vm_spec
-from coterie.cpi.drivers.gcp.server_groups import NODES, Groups
+from coterie.cpi.drivers.gcp.server_groups import NODES, Domains, Groups, names_domain
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.agent_settings import AgentSettings, compact_json
+from coterie.cpi.kit.agent_settings import dhcp_settings
+from coterie.cpi.kit.calls import is_passing
 from coterie.cpi.kit.create_vm import CreateVmArgs, CreateVmCall, Undo, answer_networks, create_vm
 from coterie.cpi.kit.kept_policy import YoungerStays
 from coterie.cpi.kit.marking import GROUP
-from coterie.cpi.kit.server_groups import Membership
-from coterie.cpi.kit.waits import Waits
+from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
@@ -38,7 +37,6 @@ class VmFactory:
     machines: Machines
     stemcells: Stemcells
     networks: Subnetworks
-    waits: Waits
 
     @property
     def domains(self) -> Domains:
@@ -46,11 +44,7 @@ class VmFactory:
 
     def create(self, call: CreateVmCall) -> VmCreated:
         args = call.read(read_vm_spec, NETWORK)
-        zone = args.spec.zone or self.client.settings.default_zone
-        if not zone:
-            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
-        self.machines.require_zone(zone)
-        row = create_vm(_Creation(self, args, zone))
+        row = create_vm(_Creation(self, args, self.machines.require_zone(args.spec.zone)))
         given: dict[str, tuple[str | None, str | None]] = {}
         for request, nic in zip(args.nics, row.get("networkInterfaces") or (), strict=False):
             given[request.label] = nic.get("networkIP"), None
@@ -84,7 +78,7 @@ class _Creation:
     def resolve(self) -> Row:
         """The request. What it names is looked up first, so that each missing thing has its own error."""
         parts, args, spec, settings = self._parts, self._args, self._args.spec, self._client.settings
-        membership = self._membership = parts.groups.membership(args.env)
+        membership = self._membership = parts.groups.server.membership(args.env)
         for vip in args.vips:
             parts.networks.require_address(str(vip.ip))
         for disk in args.disk_cids:
@@ -106,7 +100,6 @@ class _Creation:
         account = spec.service_account or settings.service_account
         scopes = list(spec.service_scopes or settings.service_scopes)
         return {
-            "name": args.mark.name(),
             "labels": labels,
             "machineType": f"{self._client.project}/zones/{self._zone}/machineTypes/{spec.size}",
             "disks": self._own_disks(parts.stemcells.reference(args.stemcell_cid)),
@@ -123,14 +116,14 @@ class _Creation:
 
     def boot(self, resolved: Row, undo: Undo) -> Row:
         """What is there stays, whatever becomes of this call: another under the mark may have answered it."""
-        collection = f"{self._client.project}/zones/{self._zone}/instances"
+        path, what = self._client.path("instances", self._cid), f"create VM {self._cid}"
         try:
-            row = self._client.insert(
-                f"create VM {self._cid}", collection, resolved, self._args.mark, self._remove_rest
-            )
+            row = self._client.insert(what, path, resolved, self._args.mark, self._remove_rest)
         except Refusal as error:
-            raise self._say_group(error) from error
-        require_marked(row, self._args.mark)
+            membership = self._membership
+            if membership and error.is_missing and f"resourcePolicies/{membership.group}" in error.why:
+                raise group_missing(membership.cid) from error
+            raise
         self._created_at = time.monotonic()
         return self._wait_until_running(row)
 
@@ -139,7 +132,7 @@ class _Creation:
         it, and agree. Beside a younger one, which did not go in time, it stays: another call may have waited longer."""
         if not names_domain(row):
             return row
-        membership = self._membership or self._parts.groups.membership(self._args.env)
+        membership = self._membership or self._parts.groups.server.membership(self._args.env)
         if membership and membership.policy == "anti-affinity":
             try:
                 self._parts.domains.require_alone(row, membership, self._number(), self._created_at)
@@ -164,7 +157,7 @@ class _Creation:
                 raise OutcomeUnknown(f"VM {self._cid} ended while it was starting", remedy="repeat")
             return found if found.get("status") not in ("PROVISIONING", "STAGING", "PENDING") else None
 
-        return self._parts.waits.until(f"VM {self._cid} running", look)
+        return self._client.waits.until(f"VM {self._cid} running", look)
 
     def _remove_rest(self) -> None:
         """Of a creation that came to nothing: disks. A VM that is there by now is another call's, which may have
@@ -181,13 +174,6 @@ class _Creation:
             require_marked(row, self._args.mark)
         self._parts.machines.delete(self._cid)
 
-    def _say_group(self, error: Refusal) -> CpiError:
-        membership = self._membership
-        if error.is_missing and membership and f"resourcePolicies/{membership.group}" in error.why:
-            remedy = "deploy again so that the group is made anew"
-            return GroupMissing(f"server group {membership.cid} is missing", why=error.why, remedy=remedy)
-        return error
-
     def _placement(self, membership: Membership | None) -> tuple[Row, dict[str, str]]:
         """And labels that tell of it."""
         spec, choice = self._args.spec, dict[str, str]()
@@ -201,7 +187,7 @@ class _Creation:
         if membership.policy == "anti-affinity":
             domain, choice = self._parts.domains.choose(self._zone, membership, self._number())
             schedule["availabilityDomain"] = domain
-        policies = [f"{self._client.region}/resourcePolicies/{membership.group}"]
+        policies = [self._client.path("resourcePolicies", membership.group)]
         return {"scheduling": schedule, "resourcePolicies": policies}, choice
 
     def _number(self) -> int | None:
@@ -238,8 +224,7 @@ class _Creation:
         if len(args.vips) > 1 or any(one.nic_group for one in args.requests):
             raise InvalidCall("networks asks for more than a NIC can have", remedy="one vip, one network for each NIC")
         for number, request in enumerate(args.nics):
-            given = self._parts.networks.subnetwork(request)
-            network = given["network"]
+            link, network = self._parts.networks.link(request)
             if membership and membership.security_groups and network != self._client.settings.default_network:
                 raise InvalidCall(
                     f"networks.{request.label} is in {network}, security groups are in "
@@ -247,7 +232,6 @@ class _Creation:
                     why="firewall rules are of one network, so its NIC would have none",
                     remedy="use one network, and name it as properties.default_network",
                 )
-            link = {"subnetwork": given["subnetwork"]} if "subnetwork" in given else {"network": given["link"]}
             public = [str(vip.ip) for vip in args.vips] if number == 0 else []
             found.append(
                 {
@@ -259,22 +243,9 @@ class _Creation:
         return found
 
     def _metadata(self) -> list[Json]:
-        args = self._args
-        document = AgentSettings(
-            agent_id=args.agent_id,
-            vm_name=args.mark.name(),
-            networks={label: {**spec, "use_dhcp": True} for label, spec in args.networks.items()},
-            requested_networks=args.networks,
-            disks=_disks(args),
-            env=args.env,
-            keys=[args.spec.public_key] if args.spec.public_key else [],
-            cloud=self._client.settings.agent,
-        ).document()
-        raw = compact_json(document)
-        if len(raw) > _METADATA:
-            raise InvalidCall(
-                f"the agent's settings have {len(raw)} bytes, Google takes {_METADATA}", remedy="shorten env"
-            )
+        args, keys = self._args, [self._args.spec.public_key] if self._args.spec.public_key else []
+        agent = self._client.settings.agent
+        raw = dhcp_settings(args, _disks(args), agent, most=_METADATA, cloud="Google", keys=keys)
         return [{"key": key, "value": raw.decode()} for key in _SETTINGS]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.cpi.contract import DiskHint, InvalidCall, Json, Mark, NotSupported
-from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
+from coterie.cpi.contract import DiskHint, Json, Mark, NotSupported
+from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.machines import Machines
 from coterie.cpi.drivers.gcp.marks import Row, marked, name_of, user_labels, zone_of
 from coterie.cpi.drivers.gcp.properties import read_disk_spec
@@ -22,13 +22,8 @@ class Disks:
     def create(self, size_mb: int, cloud_properties: Json, vm_cid: str | None, mark: Mark) -> str:
         spec = read_disk_spec(cloud_properties)
         require_size(size_mb)
-        zone = spec.zone or (vm_cid or "").partition("/")[0] or self.client.settings.default_zone
-        if not zone:
-            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
-        self.machines.require_zone(zone)
-        collection = f"{self.client.project}/zones/{zone}/disks"
+        zone = self.machines.require_zone(spec.zone or (vm_cid or "").partition("/")[0])
         body = {
-            "name": mark.name(),
             "labels": marked(mark),
             "sizeGb": str(gib(size_mb)),
             "type": f"{self.client.project}/zones/{zone}/diskTypes/{spec.type}",
@@ -36,20 +31,18 @@ class Disks:
             **({"provisionedThroughput": str(spec.throughput)} if spec.throughput else {}),
         }
         cid = f"{zone}/{mark.name()}"
-        row = self.client.insert(f"create disk {cid}", collection, body, mark, lambda: self.delete(cid))
-        require_marked(row, mark)
+        self.client.insert(f"create disk {cid}", self.path(cid), body, mark)
         return cid
 
     def snapshot(self, disk_cid: str, metadata: Mapping[str, Any], mark: Mark) -> str:
-        source, name = self.require_path(disk_cid), mark.name()
-        body = {"name": name, "labels": {**user_labels(metadata), **marked(mark)}, "sourceDisk": source}
-        collection = f"{self.client.project}/global/snapshots"
-        row = self.client.insert(f"create snapshot {name}", collection, body, mark, lambda: self.delete_snapshot(name))
-        require_marked(row, mark)
+        self.require(disk_cid)
+        name, labels = mark.name(), {**user_labels(metadata), **marked(mark)}
+        body = {"labels": labels, "sourceDisk": self.path(disk_cid)}
+        self.client.insert(f"create snapshot {name}", self.client.path("snapshots", name), body, mark)
         return name
 
-    def path(self, cid: str) -> str | None:
-        return self.client.zonal("disks", cid)
+    def path(self, cid: str) -> str:
+        return self.client.path("disks", cid)
 
     def read(self, cid: str) -> Row | None:
         return self.client.get(self.path(cid))
@@ -63,20 +56,14 @@ class Disks:
             raise disk_missing(cid[:80])
         return row
 
-    def require_path(self, cid: str) -> str:
-        self.require(cid)
-        return str(self.path(cid))
-
     def delete(self, cid: str) -> None:
         row = self.read(cid)
         if row is not None:
             require_detached(cid, users(row))
-            self.client.delete(f"delete disk {cid}", str(self.path(cid)))
+            self.client.delete(f"delete disk {cid}", self.path(cid))
 
     def delete_snapshot(self, cid: str) -> None:
-        path = f"{self.client.project}/global/snapshots/{cid}"
-        if self.client.get(path) is not None:
-            self.client.delete(f"delete snapshot {cid}", path)
+        self.client.delete(f"delete snapshot {cid}", self.client.path("snapshots", cid))
 
     def attach(self, vm_cid: str, disk_cid: str) -> DiskHint:
         """The device is named after the disk, so the hint follows from the CID."""
@@ -109,12 +96,12 @@ class Disks:
                 raise
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
-        self.client.set_labels(self.require_path(cid), lambda: self.require(cid), user_labels(metadata))
+        self.client.set_labels(self.path(cid), lambda: self.require(cid), user_labels(metadata))
 
     def update(self, cid: str, new_size_mb: int, cloud_properties: Json) -> None:
         """In place: size up, iops, throughput. Google never changes the type of a disk."""
         spec, row = read_disk_spec(cloud_properties), self.require(cid)
-        path, has = str(self.path(cid)), int(row["sizeGb"])
+        path, has = self.path(cid), int(row["sizeGb"])
         require_growth(cid, has, new_size_mb)
         require_detached(cid, users(row))
         if cloud_properties.get("type") and spec.type != name_of(row["type"]):

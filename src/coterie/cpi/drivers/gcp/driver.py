@@ -17,13 +17,12 @@ from coterie.cpi.drivers.gcp.properties import CLOUD, DISK, NETWORK, VM, Setting
 from coterie.cpi.drivers.gcp.security_groups import Firewalls
 from coterie.cpi.drivers.gcp.server_groups import DOMAIN_WORDS, Groups
 from coterie.cpi.drivers.gcp.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
-from coterie.cpi.kit.waits import Waits
 
 _FORMATS = ("google-rawdisk", "google-light")
 
@@ -35,29 +34,27 @@ class GcpCpi(ComposedCpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        settings, director = read_settings(properties), runtime.director_uuid
-        limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
-        parts, waits = Parts(runtime.parts), Waits(settings.state_timeout, settings.poll_s)
-        machines = Machines(client, waits)
+        settings = read_settings(properties)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
+        parts, machines = Parts(runtime.parts), Machines(client)
         firewalls = Firewalls(client, parts, machines)
         groups = Groups(client, machines, firewalls, parts)
         disks = Disks(client, machines)
         stemcells = Stemcells(client)
         networks = Subnetworks(client)
-        objects = Objects(client, groups, machines, disks, stemcells, networks).table()
+        objects = Objects(client, groups, machines, disks, stemcells).table()
         super().__init__(
             cloud,
             properties,
             runtime,
             profile=Profile(_FORMATS, _capabilities(settings, objects)),
-            checks=Checks(client, groups, machines, stemcells, networks),
+            checks=Checks(client, groups, machines, stemcells),
             stemcells=stemcells,
-            vm_factory=VmFactory(client, groups, machines, stemcells, networks, waits),
+            vm_factory=VmFactory(client, groups, machines, stemcells, networks),
             machines=machines,
             disks=disks,
             networks=networks,
-            groups=groups,
+            groups=groups.server,
             objects=objects,
         )
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -19,13 +20,12 @@ from coterie.cpi.contract import AuthenticationFailed, CpiError, Unavailable
 from coterie.cpi.drivers.gcp.properties import UNIVERSE, Settings
 from coterie.cpi.kit.http import AnswerLost, Http, NotTaken
 from coterie.cpi.kit.local_credentials import INSTANCE, require_source
+from coterie.cpi.kit.tokens import Tokens
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-_RENEW_S = 300.0
+_LIFE_S = 600.0  # of a token that does not tell its end
 _REMEDY = "check json_key or credentials_source, the network and the clock of this machine"
-_FRESH = 8  # tries for a token that is not the refused one
-_known: dict[tuple[object, ...], tuple[str, float]] = {}  # token, and from when on another is asked for
-_asking: dict[tuple[object, ...], threading.Lock] = {}
+_tokens = Tokens()
 
 
 class Login:
@@ -40,21 +40,7 @@ class Login:
     def token(self, refused: str | None = None) -> str:
         """A valid token, and never the one that was refused."""
         self._require_source()
-        with _asking.setdefault(self._key, threading.Lock()):
-            token, renewed_at = _known.get(self._key, ("", 0.0))
-            if token == refused or renewed_at < time.time():
-                token, renewed_at = self._ask_other(refused)
-                _known[self._key] = token, renewed_at
-            return token
-
-    def _ask_other(self, refused: str | None) -> tuple[str, float]:
-        """With the time to ask again: short-lived ones are used for half of their life."""
-        for _ in range(_FRESH):
-            token, ends = self._ask()
-            if token != refused:
-                return token, ends - min(_RENEW_S, (ends - time.time()) / 2)
-            time.sleep(0.25)  # two that are signed within a second are the same
-        raise AuthenticationFailed("Google refuses its token, and gives no other", remedy=_REMEDY)
+        return _tokens.get(self._key, self._ask, refused)
 
     def _require_source(self) -> None:
         settings = self._settings
@@ -73,7 +59,7 @@ class Login:
         except ImportError as error:
             remedy = "install it: pip install 'coterie[gcp]'"
             raise CpiError("google-auth is not installed", why=str(error), remedy=remedy) from None
-        transport = _Transport(self._http, exceptions.TransportError)
+        transport = partial(_send, self._http, exceptions.TransportError)
         try:
             found = self._credentials()
             found.refresh(transport)
@@ -84,17 +70,14 @@ class Login:
             raise kind("Google gives no token", why=_words(error), remedy=_REMEDY) from None
         except (exceptions.GoogleAuthError, KeyError, ValueError, OSError) as error:
             raise AuthenticationFailed("Google gives no token", why=_words(error), remedy=_REMEDY) from None
-        ends = found.expiry.replace(tzinfo=UTC).timestamp() if found.expiry else time.time() + 2 * _RENEW_S
+        ends = found.expiry.replace(tzinfo=UTC).timestamp() if found.expiry else time.time() + _LIFE_S
         return str(found.token), ends
 
     def _ask_metadata(self) -> tuple[str, float]:
         """google-auth would import another HTTP library for this one request."""
-        url = f"{metadata_url()}/service-accounts/default/token?scopes={quote(SCOPE, safe='')}"
+        what = f"service-accounts/default/token?scopes={quote(SCOPE, safe='')}"
         try:
-            answer = self._http.request("GET", url, {"Metadata-Flavor": "Google"})
-            found = json.loads(answer.body)
-            if answer.status != 200 or answer.headers.get("metadata-flavor") != "Google":
-                raise ValueError(f"HTTP {answer.status} from {url}")
+            found = json.loads(ask_metadata(self._http, what))
             return str(found["access_token"]), time.time() + float(found["expires_in"])
         except (NotTaken, AnswerLost) as error:
             raise Unavailable("no token can be had", why=str(error), remedy="run it on a machine of Google's") from None
@@ -115,32 +98,32 @@ class Login:
         return import_module(f"google.auth.{module}").Credentials.from_info(info, scopes=[SCOPE])
 
 
-def metadata_url() -> str:
-    """`GCE_METADATA_HOST` is Google's own word for another address."""
-    return f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
+def ask_metadata(http: Http, what: str) -> bytes:
+    """Of the machine that this process runs on. `GCE_METADATA_HOST` is Google's own word for another address."""
+    host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
+    url = f"http://{host}/computeMetadata/v1/instance/{what}"
+    answer = http.request("GET", url, {"Metadata-Flavor": "Google"})
+    if answer.status != 200 or answer.headers.get("metadata-flavor") != "Google":
+        raise ValueError(f"HTTP {answer.status} from {url}")
+    return answer.body
 
 
-class _Transport:
-    """What google-auth sends its requests with."""
-
-    def __init__(self, http: Http, error: type[Exception]) -> None:
-        self._http = http
-        self._error = error
-
-    def __call__(
-        self, url: str, method: str = "GET", body: Any = None, headers: Mapping[str, str] | None = None, **_: Any
-    ) -> Any:
-        raw = body.encode() if isinstance(body, str) else body
-        try:
-            answer = self._http.request(method, url, headers, raw)
-        except (NotTaken, AnswerLost) as error:
-            raise self._error(str(error)) from error
-        return _Response(answer.status, answer.headers, answer.body)
-
-
-class _Response:
-    def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
-        self.status, self.headers, self.data = status, headers, data
+def _send(
+    http: Http,
+    failure: type[Exception],
+    url: str,
+    method: str = "GET",
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    **_: Any,
+) -> SimpleNamespace:
+    """With what google-auth sends its requests, as it calls it and reads the answer."""
+    raw = body.encode() if isinstance(body, str) else body
+    try:
+        answer = http.request(method, url, headers, raw)
+    except (NotTaken, AnswerLost) as error:
+        raise failure(str(error)) from error
+    return SimpleNamespace(status=answer.status, headers=answer.headers, data=answer.body)
 
 
 def _words(error: Exception) -> str:

@@ -7,16 +7,17 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 
-from coterie.cpi.contract import InvalidCall, Json, NoPlacement, opt_out_reason, read_name
+from coterie.cpi.contract import InvalidCall, Json, opt_out_reason, read_name
 from coterie.cpi.drivers.gcp.client import Client, Refusal
-from coterie.cpi.drivers.gcp.login import metadata_url
+from coterie.cpi.drivers.gcp.login import ask_metadata
 from coterie.cpi.drivers.gcp.marks import TAGS, Row, labels_of, mark_of, name_of, user_labels, whole_tags, zone_of
+from coterie.cpi.kit.calls import rewrite
 from coterie.cpi.kit.checks import vm_missing
+from coterie.cpi.kit.disks import gib
 from coterie.cpi.kit.http import AnswerLost, NotTaken
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.metadata_service import not_inside
-from coterie.cpi.kit.sizes import Size, read_requirements, smallest_fit
-from coterie.cpi.kit.waits import Waits
+from coterie.cpi.kit.sizes import Size, require_fit
 from coterie.slotted import dataclass
 
 BOOT, EPHEMERAL = "os", "eph"  # what follows the mark in the names of an instance's own disks
@@ -27,16 +28,14 @@ _STATES = {
 }
 NODE_GROUP = "compute.googleapis.com/node-group-name"
 _GONE = ("DEPROVISIONING",)
-_MIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
     client: Client
-    waits: Waits
 
-    def path(self, cid: str) -> str | None:
-        return self.client.zonal("instances", cid)
+    def path(self, cid: str) -> str:
+        return self.client.path("instances", cid)
 
     def read(self, cid: str) -> Row | None:
         return self.client.get(self.path(cid))
@@ -50,26 +49,21 @@ class Machines:
             raise vm_missing(cid)
         return row
 
-    def require_path(self, cid: str) -> str:
-        self.require(cid)
-        return str(self.path(cid))
-
     def delete(self, cid: str) -> None:
         """One operation, waited for and proven. Disks that were attached stay, also where a person had them go with
         the VM; its own go with it, and by their names and marks where it is gone already: an answer that it is gone is
         no proof for them."""
-        path = self.path(cid)
-        if path is None:
-            return
-        row = self.client.get(path)
+        path, row = self.path(cid), self.read(cid)
         if row is not None:
             if not row.get("deletionProtection"):  # else Google refuses, and nothing is changed
                 self._detach_others(cid, row)
             self.client.delete(f"delete VM {cid}", path)
-            self.waits.until(f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None)
-        zone, name = cid.split("/")
+            self.client.waits.until(
+                f"the deletion of VM {cid}", lambda: True if self.client.get(path) is None else None
+            )
+        name = name_of(cid)
         for part in (BOOT, EPHEMERAL) if read_name(name) else ():
-            disk = str(self.client.zonal("disks", f"{zone}/{name}-{part}"))
+            disk = self.client.path("disks", f"{cid}-{part}")
             left = self.client.get(disk)
             if left is not None and _goes_with(left, name):
                 self.client.delete(f"delete disk {name}-{part}", disk)
@@ -95,7 +89,7 @@ class Machines:
 
     def set_metadata(self, cid: str, metadata: Mapping[str, str]) -> None:
         """As labels, by which lists are filtered; values that labels cannot hold stand whole in the metadata, too."""
-        labels, path = user_labels(metadata), self.require_path(cid)
+        labels, path = user_labels(metadata), self.path(cid)
         self.client.set_labels(path, lambda: self.require(cid), labels)
         whole = {key: str(value) for key, value in metadata.items() if labels.get(key) != str(value)}
 
@@ -108,7 +102,7 @@ class Machines:
                 body = {"items": items, "fingerprint": given.get("fingerprint", "")}
                 self.client.change(f"describe VM {cid}", "POST", f"{path}/setMetadata", body)
 
-        self.client.rewrite(lambda: self.require(cid), write)
+        rewrite(lambda: self.require(cid), write)
 
     def exchange_tags(self, cid: str, old: set[str], new: set[str]) -> None:
         """Network tags, of which other writers' stay."""
@@ -121,7 +115,7 @@ class Machines:
                 body = {"items": wanted, "fingerprint": tags.get("fingerprint", "")}
                 self.client.change(f"change the tags of {cid}", "POST", f"{self.path(cid)}/setTags", body)
 
-        self.client.rewrite(lambda: self.require(cid), write)
+        rewrite(lambda: self.require(cid), write)
 
     def list_disks(self, cid: str) -> list[str]:
         """Persistent ones: all but the instance's own."""
@@ -130,64 +124,58 @@ class Machines:
 
     def members(self, group_cid: str) -> list[Row]:
         """Ours of a server group, by their label."""
-        wanted = f'labels.{GROUP}="{group_label(group_cid)}"'
-        rows = self.client.everywhere("instances", filter=wanted)
-        return [row for row in rows if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)]
+        return self._list_labelled(self.client.list_path("instances"), group_cid)
 
     def placed_members(self, zone: str, group_cid: str, policy: str) -> list[Row]:
         """Those that share the policy's domains of a zone. A copy that a person made bears our labels under another
         name, and what has not the policy has no domain."""
-        wanted, path = f'labels.{GROUP}="{group_label(group_cid)}"', f"{self.client.project}/zones/{zone}/instances"
-        return [
-            row
-            for row in self.client.list_all("instances", path, filter=wanted)
-            if (row.get("labels") or {}).get(GROUP) == group_label(group_cid)
-            and policy in {name_of(one) for one in row.get("resourcePolicies") or ()}
-            and _has_name_of_mark(row)
-        ]
+        rows = self._list_labelled(f"{self.client.project}/zones/{zone}/instances", group_cid)
+        return [row for row in rows if has_policy(row, policy) and _has_name_of_mark(row)]
+
+    def _list_labelled(self, path: str, group_cid: str) -> list[Row]:
+        """The filter is not believed."""
+        label = group_label(group_cid)
+        rows = self.client.list_all("instances", path, filter=f'labels.{GROUP}="{label}"')
+        return [row for row in rows if labels_of(row).get(GROUP) == label]
 
     def list_all(self) -> Iterator[Row]:
         """Of all owners: Google filters by no field that is a list, such as policies and tags."""
         return (row for row in self.client.everywhere("instances") if row.get("status") not in _GONE)
 
     def smallest_fit(self, requirements: Mapping[str, int]) -> Json:
-        wanted, zone = read_requirements(requirements), self.zones()[0]
-        zone = self.client.settings.default_zone or zone
+        zone = self.client.settings.default_zone or self.zones()[0]
         rows = self.client.list_all("machineTypes", f"{self.client.project}/zones/{zone}/machineTypes")
         sizes = [Size(str(row["name"]), int(row["guestCpus"]), int(row["memoryMb"])) for row in rows]
-        found = smallest_fit(sizes, wanted)
-        if found is None:
-            raise NoPlacement(
-                f"no machine type has {wanted.cpu} cpu and {wanted.ram_mb} MiB",
-                why=f"zone {zone} has {len(sizes)} types",
-                remedy="ask for less, or use another zone",
-            )
-        disk = {"ephemeral_disk_size_gb": -(-wanted.disk_mb // _MIB)} if wanted.disk_mb else {}
+        found, wanted = require_fit(requirements, sizes, "machine type", f"zone {zone}")
+        disk = {"ephemeral_disk_size_gb": gib(wanted.disk_mb)} if wanted.disk_mb else {}
         return {"machine_type": found.name, **disk}
 
     def zones(self) -> list[str]:
         row = self.client.ask("read the region", self.client.region)
         return sorted(name_of(one) for one in row.get("zones") or ())
 
-    def require_zone(self, zone: str) -> None:
-        """One of another region would be made, and never found again. Google's zones begin with their region."""
-        region = self.client.settings.region
+    def require_zone(self, wanted: str | None) -> str:
+        """What is in another region would be made, and never found again. Google's zones begin with their region."""
+        region, zone = self.client.settings.region, wanted or self.client.settings.default_zone
+        if not zone:
+            raise InvalidCall("cloud_properties.zone is missing", remedy="name it, or set properties.default_zone")
         if not zone.startswith(f"{region}-") and zone not in self.zones():
             why = "what is in another region would not be found again"
             raise InvalidCall(f"zone {zone[:80]} is not in region {region}", why=why, remedy="name one of this region")
+        return zone
 
     def current_id(self) -> str:
         return f"{name_of(self._read_metadata('zone'))}/{self._read_metadata('name')}"
 
     def _read_metadata(self, what: str) -> str:
-        url = f"{metadata_url()}/{what}"
         try:
-            answer = self.client.http.request("GET", url, {"Metadata-Flavor": "Google"})
-        except (NotTaken, AnswerLost) as error:
-            raise not_inside(url, error) from error
-        if answer.status != 200 or answer.headers.get("metadata-flavor") != "Google":
-            raise not_inside(url, ValueError(f"HTTP {answer.status}"))
-        return answer.body.decode(errors="replace")
+            return ask_metadata(self.client.http, what).decode(errors="replace")
+        except (NotTaken, AnswerLost, ValueError) as error:
+            raise not_inside(f"instance/{what}", error) from error
+
+
+def has_policy(row: Row, name: str) -> bool:
+    return name in {name_of(one) for one in row.get("resourcePolicies") or ()}
 
 
 def group_label(group_cid: str) -> str:

@@ -42,6 +42,11 @@ def mark_of(row: Row) -> Mark | None:
     return read_mark_tags(labels_of(row)) or read_mark_tags(words_of(row))
 
 
+def is_ours(row: Row, director_uuid: str) -> bool:
+    mark = mark_of(row)
+    return mark is not None and mark.director == director_uuid
+
+
 def whole_tags(row: Row) -> dict[str, str]:
     """What users wrote on an instance and no label can hold as it is."""
     items = (row.get("metadata") or {}).get("items") or ()
@@ -74,14 +79,15 @@ def marked(mark: Mark, **more: str) -> dict[str, str]:
 
 def describe(kind: Kind, cid: str, row: Row, **facts: Any) -> CloudObject:
     """`etag`: the id, which is never given again, though names are."""
-    facts.setdefault("mark", mark_of(row))
-    facts.setdefault("az", zone_of(row))
-    words = read_keep_words(str(row.get("description") or "").split())
-    tags = {**labels_of(row), **whole_tags(row)} if "labels" in row else words
+    tags = {**labels_of(row), **whole_tags(row)}
+    if "labels" not in row:
+        tags = read_keep_words(str(row.get("description") or "").split())
     return CloudObject(
         kind=kind,
         cid=cid,
         name=str(row["name"]),
+        mark=mark_of(row),
+        az=zone_of(row),
         created_at=moment(row.get("creationTimestamp")),
         etag=str(row["id"]) if row.get("id") else None,
         tags=tags,

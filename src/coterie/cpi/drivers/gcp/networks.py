@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, NetworkCreated, NetworkNotFound
-from coterie.cpi.drivers.gcp.client import Client, require_marked
+from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.marks import Row, describe_mark, name_of
 from coterie.cpi.drivers.gcp.properties import NETWORK
 from coterie.cpi.kit.create_vm import NetworkRequest
@@ -16,8 +16,8 @@ from coterie.slotted import dataclass
 class Subnetworks:
     client: Client
 
-    def subnetwork(self, request: NetworkRequest) -> Row:
-        """As a NIC names it, with the name of its network; refuses what is not there."""
+    def link(self, request: NetworkRequest) -> tuple[Row, str]:
+        """What a NIC says of where it is, and the name of its network; refuses what is not there."""
         given, settings = request.properties, self.client.settings
         wanted = given.get("subnetwork_name") or (None if given.get("network_name") else settings.default_subnetwork)
         network = given.get("network_name") or settings.default_network
@@ -25,11 +25,11 @@ class Subnetworks:
             row = self.client.get(self.path(wanted))
             if row is None:
                 raise NetworkNotFound(f"there is no subnetwork {wanted}", remedy="name one of this region")
-            return {"subnetwork": self.path(wanted), "network": name_of(row["network"])}
-        path = f"projects/{settings.network_project}/global/networks/{network}"
+            return {"subnetwork": self.path(wanted)}, name_of(row["network"])
+        path = self.client.path("networks", network)
         if self.client.get(path) is None:
             raise NetworkNotFound(f"there is no network {network}", remedy="name one of this project, or a subnetwork")
-        return {"network": network, "link": path}
+        return {"network": path}, network
 
     def require_address(self, ip: str) -> None:
         """That it is reserved here; whether it is free Google decides."""
@@ -45,26 +45,20 @@ class Subnetworks:
         except ValueError:
             remedy = "Google chooses none: write it like 10.9.0.0/24"
             raise InvalidCall(f"range is {subnet.get('range')!r}", remedy=remedy) from None
-        settings, name = self.client.settings, mark.name()
-        collection = self.path("x").removesuffix("/x")
+        name = mark.name()
         body = {
-            "name": name,
             "description": describe_mark(mark),
-            "network": f"projects/{settings.network_project}/global/networks/"
-            f"{given.get('network_name') or settings.default_network}",
+            "network": self.client.path("networks", given.get("network_name") or self.client.settings.default_network),
             "ipCidrRange": str(network),
         }
-        row = self.client.insert(f"create subnetwork {name}", collection, body, mark, lambda: self.delete(name))
-        require_marked(row, mark)
+        row = self.client.insert(f"create subnetwork {name}", self.path(name), body, mark)
         gateway = str(row.get("gatewayAddress") or network[1])
         reserved = [str(network[-2]), str(network[-1])]
         addresses = {"range": str(network), "gateway": gateway, "reserved": reserved}
         return NetworkCreated(name, addresses, {"subnetwork_name": name})
 
     def delete(self, cid: str) -> None:
-        if self.client.get(self.path(cid)) is not None:
-            self.client.delete(f"delete subnetwork {cid}", self.path(cid))
+        self.client.delete(f"delete subnetwork {cid}", self.path(cid))
 
     def path(self, name: str) -> str:
-        settings = self.client.settings
-        return f"projects/{settings.network_project}/regions/{settings.region}/subnetworks/{name}"
+        return self.client.path("subnetworks", name)

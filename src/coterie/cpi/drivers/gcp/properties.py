@@ -11,6 +11,7 @@ from typing import Any
 from coterie.cpi.contract import Form, PropertyMistake
 from coterie.cpi.kit import readers
 from coterie.cpi.kit.readers import one_of, readers_of, size, whole
+from coterie.cpi.kit.settings import HttpSettings
 from coterie.slotted import dataclass, field
 
 SPREAD_POLICIES = ("anti-affinity", "soft-anti-affinity")
@@ -21,46 +22,34 @@ _LABEL_KEY, _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_
 _IMAGE = re.compile(r"(?:https://[^/]+/compute/v1/)?(?:projects/[^/]+/)?global/images/(?:family/)?[a-z][-a-z0-9]{0,62}")
 _BALANCER = "add the VMs to it by their addresses or its network tag"
 _FREE = ("preemptible VMs end at any time", "leave it out")
-
-
 UNIVERSE = "googleapis.com"
+Name = str  # as Google takes it
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(HttpSettings):
     """Every property by its name; docs/gcp.md says what each is for."""
 
     project: str = ""
-    region: str = ""
+    region: Name = ""
     json_key: Mapping[str, Any] | None = field(default=None, repr=False)
     credentials_source: str | None = None
     credentials_file: str | None = None
     xpn_host_project_id: str | None = None
     universe_domain: str = UNIVERSE
-    endpoint: str | None = None
-    ca_cert: str | None = None
-    proxy_url: str | None = field(default=None, repr=False)
-    default_zone: str | None = None
-    default_network: str = "default"
-    default_subnetwork: str | None = None
+    default_zone: Name | None = None
+    default_network: Name = "default"
+    default_subnetwork: Name | None = None
     default_root_disk_size_gb: int | None = None
-    default_root_disk_type: str = "pd-balanced"
-    default_tags: tuple[str, ...] = ()
+    default_root_disk_type: Name = "pd-balanced"
+    default_tags: tuple[Name, ...] = ()
     service_account: str | None = None
     service_scopes: tuple[str, ...] = ("https://www.googleapis.com/auth/cloud-platform",)
     stemcell_bucket: str | None = None
     availability_domains: int = DOMAINS
     policies: frozenset[str] = frozenset(SPREAD_POLICIES)
-    connect_timeout: float = 10.0
     request_timeout: float = 130.0
-    retries: int = 5
-    state_timeout: float = 900.0
-    poll_s: float = 2.0
-    settle_s: float = 60.0
     page_size: int = 500
-    max_parallel_calls: int = 16
-    keep: tuple[str, ...] = ()
-    agent: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def network_project(self) -> str:
@@ -75,12 +64,12 @@ class VmSpec:
     machine_type: str | None = None
     cpu: int | None = None
     ram: int | None = None
-    zone: str | None = None
+    zone: Name | None = None
     root_disk_size_gb: int | None = None
-    root_disk_type: str | None = None
+    root_disk_type: Name | None = None
     ephemeral_disk_size_gb: int | None = None
-    ephemeral_disk_type: str = "pd-balanced"
-    tags: tuple[str, ...] = ()
+    ephemeral_disk_type: Name = "pd-balanced"
+    tags: tuple[Name, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str | None = None
     service_scopes: tuple[str, ...] | None = None
@@ -96,17 +85,17 @@ class VmSpec:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpec:
-    type: str = "pd-balanced"
-    zone: str | None = None
+    type: Name = "pd-balanced"
+    zone: Name | None = None
     iops: int | None = None
     throughput: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
-    network_name: str | None = None
-    subnetwork_name: str | None = None
-    tags: tuple[str, ...] = ()
+    network_name: Name | None = None
+    subnetwork_name: Name | None = None
+    tags: tuple[Name, ...] = ()
 
 
 def read_settings(properties: Mapping[str, Any]) -> Settings:
@@ -174,31 +163,18 @@ def _check_vm(values: Mapping[str, Any]) -> Iterable[PropertyMistake]:
         yield PropertyMistake("machine_type", "is wrong or missing", "give machine_type, or both cpu and ram in MiB")
 
 
-_DISK_TYPE: Callable[[Any], str] = _name
+_READERS: Mapping[str, Callable[[Any], Any]] = {"Name": _name, "tuple[Name, ...]": _names, "int": size}
 CLOUD = Form(
     readers_of(
         Settings,
+        _READERS,
         json_key=_read_key,
         credentials_source=one_of("metadata", "federation"),
-        region=_name,
-        default_zone=_name,
-        default_network=_name,
-        default_subnetwork=_name,
-        default_root_disk_size_gb=size,
-        default_root_disk_type=_DISK_TYPE,
-        default_tags=_names,
-        endpoint=readers.url,
-        proxy_url=readers.proxy_url,
         availability_domains=whole(1, DOMAINS),
         policies=readers.some_of(*SPREAD_POLICIES, HOST_POLICY),
-        retries=whole(0, 100),
         page_size=whole(1, 500),
-        max_parallel_calls=whole(1, 1000),
     ),
-    needed={
-        "project": "name the project by its id",
-        "region": "name the region, like europe-west1",
-    },
+    needed={"project": "name the project by its id", "region": "name the region, like europe-west1"},
     between=_check_cloud,
     secret=True,
     public=frozenset(
@@ -224,19 +200,7 @@ CLOUD = Form(
     },
 )
 VM = Form(
-    readers_of(
-        VmSpec,
-        cpu=size,
-        ram=size,
-        zone=_name,
-        root_disk_size_gb=size,
-        root_disk_type=_DISK_TYPE,
-        ephemeral_disk_size_gb=size,
-        ephemeral_disk_type=_DISK_TYPE,
-        tags=_names,
-        labels=_read_labels,
-        on_host_maintenance=one_of("MIGRATE", "TERMINATE"),
-    ),
+    readers_of(VmSpec, _READERS, labels=_read_labels, on_host_maintenance=one_of("MIGRATE", "TERMINATE")),
     between=_check_vm,
     example={"machine_type": "e2-small"},
     unsupported={
@@ -249,9 +213,9 @@ VM = Form(
         "accelerators": ("machines with them cannot be tried here", "use a machine type that has them built in"),
     },
 )
-DISK = Form(readers_of(DiskSpec, type=_DISK_TYPE, zone=_name, iops=size, throughput=size))
+DISK = Form(readers_of(DiskSpec, _READERS))
 NETWORK = Form(
-    readers_of(NetworkSpec, network_name=_name, subnetwork_name=_name, tags=_names),
+    readers_of(NetworkSpec, _READERS),
     example={"subnetwork_name": "machines"},
     unsupported={
         "ephemeral_external_ip": ("addresses are never made", "reserve one, and name it in a network of type vip"),

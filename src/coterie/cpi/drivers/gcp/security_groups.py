@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, SecurityGroup, SecurityRule, read_rules
 from coterie.cpi.contract.rules import make_rule
 from coterie.cpi.drivers.gcp.client import Client
 from coterie.cpi.drivers.gcp.machines import Machines
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, name_of, words_of
+from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, is_ours, mark_of, name_of, words_of, write_words
+from coterie.cpi.kit.checks import mark_of_group
+from coterie.cpi.kit.group_records import TAG, GroupRecord, read_tags, tag_of
+from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.ids import director_prefix
@@ -21,11 +25,12 @@ from coterie.slotted import dataclass
 NAME = "coterie-name"  # of a security group, as manifests call it
 _PREFIX, _LENGTH, _DIGEST = "cot-sg-", 44, 16
 _ALLOWED, _DENIED, _RULES = 1000, 1001, 100
-_DENY_OUT = "deny-out"
+_DENY_OUT = "-deny-out"
 _PROTOCOLS = {"any": "all", "tcp": "tcp", "udp": "udp", "icmp": "icmp", "esp": "esp", "ah": "ah", "sctp": "sctp"}
 _ICMP_V6 = "58"
 _BOTH = ("IPv4", "IPv6")
 _ENDS = ("sourceRanges", "destinationRanges")
+_NO_TRAFFIC = "192.0.2.1/32"  # of documentation
 _SAID = ("direction", "priority", "allowed", "denied", *_ENDS, "sourceTags", "sourceServiceAccounts")
 
 
@@ -56,8 +61,8 @@ class Firewalls:
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:
         """With all rules for its tag, whatever they are called: Google filters by no list field."""
-        row = self.client.get(self.client.firewall(cid))
-        return self.existing(row, self.client.list_all("firewalls", self._collection())) if row else None
+        row = self.client.get(self._path(cid))
+        return self.existing(row, self.client.everywhere("firewalls")) if row else None
 
     def list_marked(self, mark: Mark) -> list[ExistingSecurityGroup]:
         rows = self.list_rows(f"{_PREFIX}{director_prefix(mark.director)}")
@@ -69,26 +74,33 @@ class Firewalls:
         groups = {str(row["name"]) for row in rows if is_group(row)}
         own = [row for row in rows if str(row["name"]).startswith(_PREFIX)]
         lost = {
-            group
-            for group in {_group_of(row) for row in own} - groups
-            if self.client.get(self.client.firewall(group)) is None
+            group for group in {_group_of(row) for row in own} - groups if self.client.get(self._path(group)) is None
         }
         return [row for row in own if is_group(row) or _group_of(row) in lost]
 
     def list_rows(self, prefix: str) -> list[Row]:
         """Firewall rules whose name begins so."""
-        rows = self.client.list_all("firewalls", self._collection(), filter=f"name eq {prefix}.*")
+        rows = self.client.everywhere("firewalls", filter=f"name eq {prefix}.*")
         return [row for row in rows if str(row["name"]).startswith(prefix)]
 
-    def list_names(self) -> set[str]:
-        """Of all firewall rules of ours: those of security groups, and the records of server groups."""
-        prefix = director_prefix(self.client.director_uuid)
-        return {str(row["name"]) for start in (_PREFIX, "cg-") for row in self.list_rows(f"{start}{prefix}-")}
+    def count_missing(self, groups: Sequence[Mapping[str, Any]]) -> int:
+        """How many firewall rules are still to be created for these server groups, as `Needs` has them: those of their
+        security groups, and one for each group's record."""
+        wanted, unnamed, prefix = set[str](), 0, director_prefix(self.client.director_uuid)
+        for group in groups:
+            asked = list(map(SecurityGroup.of_wire, group.get("security_groups") or ()))
+            wanted |= {name for one in asked if not one.adopt for name in self._rule_names(one)}
+            if asked and group.get("cid"):
+                wanted.add(str(group["cid"]))
+            elif asked:
+                unnamed += 1
+        here = [self.list_rows(f"{start}{prefix}-") for start in (_PREFIX, "cg-") if wanted]
+        return unnamed + len(wanted - {str(row["name"]) for rows in here for row in rows})
 
-    def rule_names(self, group: SecurityGroup) -> set[str]:
+    def _rule_names(self, group: SecurityGroup) -> set[str]:
         """The firewall rules that a security group of ours consists of."""
         cid, rules = self._name(group.name, self.client.settings.default_network), read_rules(group.rules or ())
-        closed = {f"{cid}-{_DENY_OUT}"} if any(rule.direction == "egress" for rule in rules) else set()
+        closed = {f"{cid}{_DENY_OUT}"} if any(rule.direction == "egress" for rule in rules) else set()
         return {cid, *closed, *(_rule_name(cid, rule) for rule in rules)}
 
     def require_rules(self, rules: Sequence[SecurityRule]) -> None:
@@ -109,11 +121,8 @@ class Firewalls:
 
     def create(self, name: str, mark: Mark) -> tuple[ExistingSecurityGroup, bool]:
         cid, what = self._name(name, self.client.settings.default_network), f"create security group {name}"
-        body = {**self._deny(cid, cid), "description": describe_mark(mark, **{NAME: name})}
-
-        def insert() -> Row:
-            return self.client.insert(what, self._collection(), body, mark, lambda: self._remove_marked(cid, mark))
-
+        body = {**self.deny(cid), "description": describe_mark(mark, **{NAME: name})}
+        insert = partial(self.client.insert_once, what, self._path(cid), body, mark)
         row = self.parts.create(mark, "security_group", name, insert, id_of=lambda made: str(made["name"]))
         found = self.existing(row, [])
         return found, found.mark == mark
@@ -122,7 +131,7 @@ class Firewalls:
         """Also what people wrote in Google's own words, and in a group of ours what is open since a rule of ours that
         denies the rest is missing or another, or closed since one is left."""
         cid, rows = found.id, {str(row["name"]): row for row in found.row.get("_rules", ())}
-        deny_in, deny_out = self._deny(cid, cid), self._deny(f"{cid}-{_DENY_OUT}", cid)
+        deny_in, deny_out = self.deny(cid), self.deny(cid, out=True)
         own = {str(deny["name"]) for deny in (deny_in, deny_out)} if is_group(found.row) else set()
         rules = [
             ListedRule(name, rule)
@@ -132,50 +141,49 @@ class Firewalls:
         ]
         if found.mark is None:
             return rules
-        left = rows.get(f"{cid}-{_DENY_OUT}")
-        is_open = not _says(found.row, deny_in)
-        broken = [ListedRule(cid, make_rule("ingress", "any", other=f"what {cid} denied"))] if is_open else []
-        if _has_egress(rules):
-            word = None if left and _says(left, deny_out) else "what {} denied"
-        else:
-            word = "what {} denies" if left else None
-        if word:
-            name = str(deny_out["name"])
-            broken.append(ListedRule(name, make_rule("egress", "any", other=word.format(name))))
-        return [*rules, *broken]
+        for deny, row, is_wanted in (
+            (deny_in, found.row, True),
+            (deny_out, rows.get(str(deny_out["name"])), _has_egress(rules)),
+        ):
+            name, direction = str(deny["name"]), str(deny["direction"]).lower()
+            if is_wanted and not (row and _says(row, deny)):
+                rules.append(ListedRule(name, make_rule(direction, "any", other=f"what {name} denied")))
+            elif row and not is_wanted:
+                rules.append(ListedRule(name, make_rule(direction, "any", other=f"what {name} denies")))
+        return rules
 
     def add_rule(self, cid: str, rule: SecurityRule) -> None:
         """Its name follows from what it says, so it is there once. With an egress rule nothing else may leave."""
-        group = self.client.get(self.client.firewall(cid)) or {}
+        group = self.client.get(self._path(cid)) or {}
         text = {"description": str(group.get("description") or "")}
         if rule.direction == "egress":
-            self._write({**self._deny(f"{cid}-{_DENY_OUT}", cid), **text})
+            self._write({**self.deny(cid, out=True), **text})
         body = {**self._body(_rule_name(cid, rule), cid, rule.direction.upper()), **text, "priority": _ALLOWED}
         self._write(body | _write_rule(rule))
 
     def remove_rule(self, cid: str, listed: ListedRule) -> None:
         """A rule that a person wrote for other machines, too, stays for these."""
-        left, deny_out = self.read(cid), f"{cid}-{_DENY_OUT}"
+        left, deny_out = self.read(cid), f"{cid}{_DENY_OUT}"
         rules = self.rules_of(left) if left else []
         if left is None or listed not in rules:  # it came to say what was requested
             return
         has_egress = _has_egress(one for one in rules if one.id != listed.id)
         if listed.id == cid or (listed.id == deny_out and has_egress):
-            self._write({**self._deny(listed.id, cid), "description": left.row["description"]})
+            self._write({**self.deny(cid, out=listed.id != cid), "description": left.row["description"]})
             return
         if not has_egress:
             self._remove(deny_out)
-        row = self.client.get(self.client.firewall(listed.id)) or {}
+        row = self.client.get(self._path(listed.id)) or {}
         tags = [tag for tag in row.get("targetTags") or () if tag != cid]
         if tags and not listed.id.startswith(f"{cid}-"):
             body = {"name": listed.id, "targetTags": tags}
-            self.client.change(f"take {cid} out of {listed.id}", "PATCH", self.client.firewall(listed.id), body)
+            self.client.change(f"take {cid} out of {listed.id}", "PATCH", self._path(listed.id), body)
         else:
             self._remove(listed.id)
 
     def delete(self, cid: str) -> None:
         """The rules first: the group itself is what is found again. Google knows no users of a firewall rule."""
-        row = self.client.get(self.client.firewall(cid))
+        row = self.client.get(self._path(cid))
         if row is None:
             return
         users = self.users(cid)
@@ -201,11 +209,7 @@ class Firewalls:
         mark, cid = mark_of(row), str(row["name"])
         name = words_of(row).get(NAME, cid)
         group = _group_of(row)
-        ours = (
-            mark is not None
-            and mark.director == self.client.director_uuid
-            and group == self._name(name, _network_of(row))
-        )
+        ours = is_ours(row, self.client.director_uuid) and group == self._name(name, _network_of(row))
         is_part = ours and mark is not None and self.parts.is_ours(mark, "security_group", group, name)
         own = [one for one in rows if self._is_of(cid, one)]
         return ExistingSecurityGroup(cid, mark if is_part else None, {**row, "_rules": own}, name)
@@ -216,49 +220,92 @@ class Firewalls:
         digest = hashlib.sha256(word.encode()).hexdigest()[:26]
         return f"{_PREFIX}{director_prefix(self.client.director_uuid)}-{digest}"
 
-    def _collection(self) -> str:
-        return self.client.firewall("x").removesuffix("/x")
+    def _path(self, name: str) -> str:
+        return self.client.path("firewalls", name)
 
     def _is_of(self, cid: str, row: Row) -> bool:
         is_here = _network_of(row) == self.client.settings.default_network
         is_named = is_group({"name": cid}) and str(row["name"]).startswith(f"{cid}-")
         return is_named or (is_here and cid in (row.get("targetTags") or ()))
 
-    def _deny(self, name: str, tag: str) -> Row:
-        out = name.endswith(f"-{_DENY_OUT}")
+    def deny(self, cid: str, *, out: bool = False) -> Row:
+        """The rule that lets nothing in, or out, but what others of the group allow."""
         ranges = {"destinationRanges" if out else "sourceRanges": ["0.0.0.0/0"]}
-        body = self._body(name, tag, "EGRESS" if out else "INGRESS")
+        body = self._body(f"{cid}{_DENY_OUT}" if out else cid, cid, "EGRESS" if out else "INGRESS")
         return {**body, "priority": _DENIED, "denied": [{"IPProtocol": "all"}], **ranges}
 
     def _write(self, body: Row) -> None:
         """Once, and in these words: a person may have changed or disabled it. Direction, network and whether it denies
         are for the life of a firewall rule."""
         name, what = str(body["name"]), f"write the firewall rule {body['name']}"
-        row = self.client.insert(what, self._collection(), body, None)
+        row = self.client.insert_once(what, self._path(name), body, None)
         if _says(row, body):
             return
         fixed = [(str(one.get("direction")), _network_of(one), "denied" in one) for one in (row, body)]
         if fixed[0] == fixed[1]:
-            self.client.change(what, "PUT", self.client.firewall(name), {**body, "disabled": False})
+            self.client.change(what, "PUT", self._path(name), {**body, "disabled": False})
         else:
             self._remove(name)
-            self.client.insert(what, self._collection(), body, None)
+            self.client.insert_once(what, self._path(name), body, None)
 
     def _body(self, name: str, tag: str, direction: str) -> Row:
-        network = (
-            f"projects/{self.client.settings.network_project}/global/networks/{self.client.settings.default_network}"
-        )
+        network = self.client.path("networks", self.client.settings.default_network)
         return {"name": name, "network": network, "direction": direction, "targetTags": [tag]}
 
-    def _remove_marked(self, cid: str, mark: Mark) -> None:
-        """What a failed creation left, and nothing that another call made under the name."""
-        row = self.client.get(self.client.firewall(cid))
-        if row is not None and mark_of(row) == mark:
-            self._remove(cid)
-
     def _remove(self, name: str) -> None:
-        if self.client.get(self.client.firewall(name)) is not None:
-            self.client.delete(f"delete firewall rule {name}", self.client.firewall(name))
+        if self.client.get(self._path(name)) is not None:  # reading costs less than a change
+            self.client.delete(f"delete firewall rule {name}", self._path(name))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecords:
+    """Fills the kit's `RecordStore`: the kit's tags as words in the description of a disabled rule, whose name is the
+    CID of the server group."""
+
+    limit = 10  # security groups of a server group: a description has 2,048 characters
+
+    client: Client
+    firewalls: Firewalls
+
+    def list_records(self) -> list[GroupRecord]:
+        rows = self.firewalls.list_rows(f"cg-{director_prefix(self.client.director_uuid)}-")
+        return [record for row in rows for record in read_tags(str(row["name"]), words_of(row))]
+
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        return read_tags(cid, words_of(self.client.get(self.client.path("firewalls", cid)) or {}))
+
+    def require_room(self, cid: str) -> None:
+        """Every server group has a rule of its own for its records."""
+
+    def add_record(self, record: GroupRecord) -> None:
+        cid, path = record.cid, self.client.path("firewalls", record.cid)
+        tag, what = tag_of(record), f"record the security groups of {cid}"
+        mark = mark_of_group(cid, self.client.director_uuid)
+        body = {
+            **self.firewalls.deny(cid),
+            "description": describe_mark(mark, **{GROUP: cid, **tag}),
+            "disabled": True,
+            "sourceRanges": [_NO_TRAFFIC],
+        }
+        words = words_of(self.client.get(path) or self.client.insert_once(what, path, body, None))
+        if not tag.items() <= words.items():
+            self._write(cid, {**words, **tag})
+
+    def delete_records(self, records: Sequence[GroupRecord]) -> None:
+        cid, path = records[0].cid, self.client.path("firewalls", records[0].cid)
+        row = self.client.get(path)
+        if row is None:
+            return
+        gone = {key for record in records for key in tag_of(record)}
+        left = {key: value for key, value in words_of(row).items() if key not in gone}
+        if any(key.startswith(TAG) for key in left):
+            self._write(cid, left)
+        else:
+            self.client.delete(f"delete the records of {cid}", path)
+
+    def _write(self, cid: str, words: Mapping[str, str]) -> None:
+        body = {"name": cid, "description": write_words(words)}
+        self.client.change(f"record the security groups of {cid}", "PATCH", self.client.path("firewalls", cid), body)
 
 
 def is_group(row: Mapping[str, Any]) -> bool:

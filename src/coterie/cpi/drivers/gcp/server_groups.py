@@ -1,109 +1,66 @@
 """Server groups as spread placement policies with a life of their own: made by `create_server_group` only, deleted when
 they are empty. Google itself refuses to delete one that has members, so nothing here locks. For host-affinity a group
-of sole-tenant nodes is adopted; none is made, since nodes are paid for.
+of sole-tenant nodes is adopted; none is made, since nodes are paid for. Members of a strict group name a domain each.
 
-A policy has no labels: it bears the CID as its name, and mark and policy in its description. Which security groups a
-server group has is written on a disabled firewall rule of the same name; one without a policy is nothing but that."""
+A policy has no labels: it bears the CID as its name, and mark and policy in its description. A server group without one
+is nothing but the record of its security groups."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from functools import partial
 
 from coterie.cpi.contract import (
     ADOPTED_PREFIX,
     GroupInUse,
     GroupMember,
     GroupMetadata,
-    GroupView,
     InvalidCall,
     Mark,
-    SecurityGroup,
+    NoPlacement,
     is_adopted,
-    read_group_cid,
 )
 from coterie.cpi.drivers.gcp.client import Client, Refusal
-from coterie.cpi.drivers.gcp.machines import Machines, domain_of, host_of
-from coterie.cpi.drivers.gcp.marks import Row, cid_of, describe_mark, mark_of, name_of, words_of, write_words
+from coterie.cpi.drivers.gcp.machines import Machines, domain_of, has_policy, host_of
+from coterie.cpi.drivers.gcp.marks import (
+    Row,
+    cid_of,
+    describe_mark,
+    is_ours,
+    labels_of,
+    mark_of,
+    moment,
+    words_of,
+    zone_of,
+)
 from coterie.cpi.drivers.gcp.properties import HOST_POLICY, SPREAD_POLICIES
-from coterie.cpi.drivers.gcp.security_groups import Firewalls
-from coterie.cpi.kit.group_records import TAG, GroupRecord, GroupRecords, read_tags, tag_of
-from coterie.cpi.kit.marking import GROUP
+from coterie.cpi.drivers.gcp.security_groups import Firewalls, RuleRecords
+from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
+from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
 from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
-from coterie.ids import director_prefix
 from coterie.slotted import dataclass, replace
 
 DOMAIN_WORDS: Mapping[str, str] = dict.fromkeys(SPREAD_POLICIES, "availability domain")
 NODES = "nodes."  # before the name of a node group, where an id is one
 POLICY = "coterie-policy"
-_NO_TRAFFIC = "192.0.2.1/32"  # of documentation
+_CHOICE, _FREE = "coterie-domain", "free"  # the label of a VM whose domain does not follow from its number
 
 
-@dataclass(frozen=True, slots=True)
 class Groups:
-    """The kit's parts over Compute Engine. Lists may lag, so the record of the group in question is read by name."""
+    """The kit's parts over Compute Engine."""
 
-    client: Client
-    machines: Machines
-    firewalls: Firewalls
-    parts: Parts
-
-    @property
-    def policies(self) -> Policies:
-        return Policies(self.client, self.machines)
-
-    def of(self, cid: str | None = None, *, alone: bool = False) -> ServerGroups:
-        records = GroupRecords(RuleRecords(self.client, self.firewalls, cid, alone))
-        policies = self.client.settings.policies
-        return ServerGroups(self.policies, self.security(records), records, policies, self.client.director_uuid)
-
-    def security(self, records: GroupRecords | None = None) -> SecurityGroups:
-        records = records or GroupRecords(RuleRecords(self.client, self.firewalls))
-        return SecurityGroups(self.firewalls, records, self.parts)
-
-    def holders(self) -> dict[str, tuple[str, ...]]:
-        """Which server groups have a security group, of all of them by one list."""
-        found: dict[str, tuple[str, ...]] = {}
-        for record in GroupRecords(RuleRecords(self.client, self.firewalls)).newest().values():
-            for one in record.security_groups:
-                found[one] = (*found.get(one, ()), record.cid)
-        return found
-
-    def count_missing_rules(self, groups: Sequence[Mapping[str, Any]]) -> int:
-        """How many firewall rules are still to be created for these server groups, as `Needs` has them: those of their
-        security groups, and one for each group's record."""
-        wanted, unnamed = set[str](), 0
-        for group in groups:
-            asked = list(map(SecurityGroup.of_wire, group.get("security_groups") or ()))
-            wanted |= {name for one in asked if not one.adopt for name in self.firewalls.rule_names(one)}
-            if asked and group.get("cid"):
-                wanted.add(str(group["cid"]))
-            elif asked:
-                unnamed += 1
-        return unnamed + len(wanted - self.firewalls.list_names()) if wanted else unnamed
-
-    def membership(self, env: Mapping[str, Mapping[str, object]]) -> Membership | None:
-        """Of the group that a new VM joins, whose records alone are read."""
-        cid = (env.get("bosh") or {}).get("server_group_cid")
-        return self.of(str(cid), alone=True).membership(env) if cid else None
-
-    def create(self, metadata: GroupMetadata, mark: Mark) -> str:
-        return self.of(mark.group_cid).create(metadata, mark)
-
-    def update(self, cid: str, metadata: GroupMetadata) -> None:
-        self.of(cid).update(cid, metadata)
-
-    def delete(self, cid: str) -> None:
-        self.of(cid).delete(cid)
-
-    def inspect(self, cid: str) -> GroupView:
-        """The nodes of a node group are the only hosts that its members may be on."""
-        view = self.of(cid).inspect(cid)
-        if view.policy != HOST_POLICY:
-            return view
-        return replace(view, hosts=tuple(str(node["name"]) for node in self.policies.list_nodes(_wanted(cid))))
+    def __init__(self, client: Client, machines: Machines, firewalls: Firewalls, parts: Parts) -> None:
+        store = RuleRecords(client, firewalls)
+        self.policies = Policies(client, machines)
+        self.firewalls = firewalls
+        self.records = GroupRecords(store)
+        self.security = SecurityGroups(firewalls, self.records, parts)
+        self.server = ServerGroups(
+            self.policies, self.security, self.records, client.settings.policies, client.director_uuid
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +74,19 @@ class Policies:
     machines: Machines
 
     def find(self, cid: str) -> ExistingGroup | None:
-        wanted = _wanted(cid)
+        """The nodes of a node group are the only hosts that its members may be on."""
+        found = self.find_to_join(cid)
+        if found is None or found.policy != HOST_POLICY:
+            return found
+        return replace(found, hosts=tuple(str(node["name"]) for node in self._list_nodes(found.id)))
+
+    def find_to_join(self, cid: str) -> ExistingGroup | None:
+        wanted = cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else cid
         if wanted.startswith(NODES):
             nodes = self._node_group(wanted.removeprefix(NODES))
             return ExistingGroup(wanted, str(nodes["name"]), HOST_POLICY, (), False, nodes) if nodes else None
-        row = self.client.get(f"{self.client.region}/resourcePolicies/{wanted}")
+        row = self.client.get(self._path(wanted))
         return self._existing(row) if row else None
-
-    def find_to_join(self, cid: str) -> ExistingGroup | None:
-        return self.find(cid)
 
     def list_named(self, name: str) -> list[ExistingGroup]:
         found = self.find(name)
@@ -146,18 +107,16 @@ class Policies:
             )
         cid = mark.group_cid
         body = {
-            "name": cid,
             "description": describe_mark(mark, **{POLICY: str(metadata.policy)}),
             "groupPlacementPolicy": {"availabilityDomainCount": self.client.settings.availability_domains},
         }
-        collection, what = f"{self.client.region}/resourcePolicies", f"create placement policy {cid}"
-        row = self.client.insert(what, collection, body, mark, lambda: self._delete(cid))
+        row = self.client.insert(f"create placement policy {cid}", self._path(cid), body, mark)
         return self._existing(row), True
 
     def delete(self, group: ExistingGroup) -> None:
         """Google refuses it while a VM has it; that is the only lock."""
         try:
-            self._delete(group.name)
+            self.client.delete(f"delete placement policy {group.name}", self._path(group.name))
         except Refusal as error:
             if not error.is_in_use:
                 raise
@@ -168,10 +127,9 @@ class Policies:
     def list_tagged(self, cid: str) -> list[str]:
         return [cid_of(row) for row in self.machines.members(cid)]
 
-    def list_members(self, name: str, vms: Sequence[Row] | None = None) -> list[Row]:
-        """All that have the policy, of all owners. `vms`: all instances, where they are known already."""
-        rows = self.machines.list_all() if vms is None else vms
-        return [row for row in rows if name in {name_of(one) for one in row.get("resourcePolicies") or ()}]
+    def list_members(self, name: str) -> list[Row]:
+        """All that have the policy, of all owners."""
+        return [row for row in self.machines.list_all() if has_policy(row, name)]
 
     def members_left(self, cid: str, groups: Sequence[ExistingGroup], record: GroupRecord | None) -> list[str]:
         if groups:
@@ -184,7 +142,9 @@ class Policies:
         if group is None:
             return [self._member(row) for row in self.machines.members(cid)], []
         if group.policy == HOST_POLICY:
-            return self._members_on_nodes(group), []
+            nodes = self.nodes_of_vms(group.id)
+            rows = [row for row in self.machines.list_all() if cid_of(row) in nodes]
+            return [replace(self._member(row), host=nodes[cid_of(row)]) for row in rows], []
         rows = self.list_members(group.name)
         joined = {cid_of(row) for row in rows}
         lost = [one for one in self.list_tagged(cid) if one not in joined]
@@ -198,115 +158,125 @@ class Policies:
     ) -> None:
         """Of our members only: an operator's VM in the same policy keeps its own."""
         for row in self.machines.members(cid):
-            mark = mark_of(row)
-            if mark is not None and mark.director == self.client.director_uuid:
+            if is_ours(row, self.client.director_uuid):
                 self.machines.exchange_tags(cid_of(row), set(old), set(new))
 
-    def list_nodes(self, group: str) -> list[Row]:
+    def nodes_of_vms(self, group: str) -> dict[str, str]:
+        """Of the VMs on a group of sole-tenant nodes, by their CIDs: an instance does not tell its node, the node tells
+        its instances."""
+        found: dict[str, str] = {}
+        for node in self._list_nodes(group):
+            for link in node.get("instances") or ():
+                zone, _, name = str(link).rsplit("/", 3)[-3:]
+                found[f"{zone}/{name}"] = str(node["name"])
+        return found
+
+    def _list_nodes(self, group: str) -> list[Row]:
         row = self._node_group(group.removeprefix(NODES))
         if row is None:
             return []
-        path = f"{self.client.project}/zones/{name_of(row['zone'])}/nodeGroups/{row['name']}/listNodes"
-        return list(
-            self.client.ask_url("list nodes", self.client.url("compute", f"compute/v1/{path}"), "POST")["items"]
-        )
-
-    def _members_on_nodes(self, group: ExistingGroup) -> list[GroupMember]:
-        rows = {cid_of(row): row for row in self.machines.list_all()}
-        zone, found = name_of(group.row["zone"]), []
-        for node in self.list_nodes(group.id):
-            for link in node.get("instances") or ():
-                row = rows.get(f"{zone}/{name_of(link)}")
-                found += [replace(self._member(row), host=str(node["name"]))] if row else []
-        return found
+        path = f"{self.client.path('nodeGroups', cid_of(row))}/listNodes"
+        return list(self.client.ask("list nodes", path, "POST")["items"])
 
     def _node_group(self, name: str) -> Row | None:
         rows = self.client.everywhere("nodeGroups", filter=f'name="{name}"')
         return next((row for row in rows if row["name"] == name), None)
 
-    def _delete(self, name: str) -> None:
-        self.client.delete(f"delete placement policy {name}", f"{self.client.region}/resourcePolicies/{name}")
+    def _path(self, name: str) -> str:
+        return self.client.path("resourcePolicies", name)
 
     def _existing(self, row: Row) -> ExistingGroup:
         """An operator's policy that spreads is a soft one: who else chooses domains in it is not known."""
         name, mark = str(row["name"]), mark_of(row)
         spreads = (row.get("groupPlacementPolicy") or {}).get("availabilityDomainCount")
-        ours = mark is not None and mark.director == self.client.director_uuid and mark.group_cid == name
+        ours = mark is not None and is_ours(row, self.client.director_uuid) and mark.group_cid == name
         policy = words_of(row).get(POLICY) if mark else "soft-anti-affinity" if spreads else None
         return ExistingGroup(name, name, policy, (), ours, row)
 
     def _member(self, row: Row) -> GroupMember:
-        mark = mark_of(row)
-        ours = mark is not None and mark.director == self.client.director_uuid
-        return GroupMember(cid_of(row), host_of(row), ours, domain_of(row))
+        return GroupMember(cid_of(row), host_of(row), is_ours(row, self.client.director_uuid), domain_of(row))
 
 
 @dataclass(frozen=True, slots=True)
-class RuleRecords:
-    """Fills the kit's `RecordStore`: the kit's tags as words in the description of a disabled rule.
+class Domains:
+    """The availability domain of a member of a strict group. It follows from the member's number; where another VM has
+    it, such as one that the ledger has lost, a free one is taken. Nothing is locked: a VM in a free domain is compared
+    again when lists show every rival, and of two VMs in one domain the later one goes. `number`: the member's own in
+    its group and zone; None for callers that count no members.
 
-    Its name is the CID. `sure`: the server group whose record is read by name, too; `alone`: only that is."""
-
-    limit = 10  # security groups of a server group: a description has 2,048 characters
+    Why that suffices, where lists show everything after `settle_s`, called s, and no two members of one number are
+    created within s: VMs are ordered by their creation, those that took a free domain as if they were s younger. Let F
+    have taken a free domain, and N that of its number.
+    - N was created within s after F: F comes later. It is compared 2 s after its creation; the list has N, and F goes.
+    - N was created more than s after F: N comes later. The list shows F as soon as N is there, and N goes.
+    - G took a free domain, too, after F: G comes later, is compared at least s after its creation, and goes.
+    The order follows from the cloud's own times and a label, so all calls, and repeats of killed ones, agree on it."""
 
     client: Client
-    firewalls: Firewalls
-    sure: str | None = None
-    alone: bool = False
+    machines: Machines
 
-    def list_records(self) -> list[GroupRecord]:
-        listed = () if self.alone else self.firewalls.list_rows(f"cg-{director_prefix(self.client.director_uuid)}-")
-        rows = {str(row["name"]): row for row in listed}
-        if self.sure:
-            rows.pop(self.sure, None)
-            row = self.client.get(self.client.firewall(self.sure))
-            rows |= {self.sure: row} if row else {}
-        return [record for name, row in rows.items() for record in read_tags(name, words_of(row))]
+    def choose(self, zone: str, membership: Membership, number: int | None) -> tuple[int, dict[str, str]]:
+        """The domain of a new member, and labels for it."""
+        count = self.client.settings.availability_domains
+        held: dict[int, list[Row]] = {one: [] for one in range(1, count + 1)}
+        for row in self._members(zone, membership):
+            held.setdefault(int((_word(row) or "0").rpartition("/")[2]), []).append(row)
+        own = None if number is None else number % count + 1
+        if own and not self._is_held(held[own]):
+            return own, {} if number == own - 1 else {_CHOICE: _FREE}  # else another number has the same
+        free = [one for one in range(1, count + 1) if not held[one]]
+        free = free or [one for one in range(1, count + 1) if not self._is_held(held[one])]
+        if not free:
+            holders = ", ".join(cid_of(row) for one in range(1, count + 1) for row in held[one])
+            raise NoPlacement(
+                f"server group {membership.cid} takes {count} members in {zone}",
+                why=f"its policy has {count} availability domains, and each has a VM: {holders}",
+                remedy="use fewer instances, more zones, or soft-anti-affinity; have those that the ledger has lost "
+                "cleaned up",
+            )
+        if own is None:
+            return free[0], {_CHOICE: _FREE}
+        # From the last: the first are those of siblings that may not be there yet. Calls at once take different ones.
+        rank = [one for one in range(1, count + 1) if held[one]].index(own)
+        return free[::-1][rank % len(free)], {_CHOICE: _FREE}
 
-    def require_room(self, cid: str) -> None:
-        """Every server group has a rule of its own for its records."""
+    def require_alone(self, row: Row, membership: Membership, number: int | None, created_at: float) -> None:
+        """No other member is in its domain, nor will one stay there. `created_at`: by the monotonic clock, or later."""
+        settings = self.client.settings
+        if _is_free_choice(row):
+            settle_s = settings.settle_s if number is None else 2 * settings.settle_s
+            time.sleep(max(0.0, created_at + settle_s - time.monotonic()))
+        sharers = partial(self._sharers, row, membership)
+        require_kept_policy(self._placed(row), membership, sharers, settings.state_timeout, settings.poll_s)
 
-    def add_record(self, record: GroupRecord) -> None:
-        found = read_group_cid(record.cid)
-        if found is None:
-            raise InvalidCall(f"{record.cid} is no server group of ours", remedy="use the CID that create answered")
-        mark, path = Mark(self.client.director_uuid, found.intent), self.client.firewall(record.cid)
-        word = tag_of(record)
-        network = (
-            f"projects/{self.client.settings.network_project}/global/networks/{self.client.settings.default_network}"
-        )
-        body = {
-            "name": record.cid,
-            "network": network,
-            "description": describe_mark(mark, **{GROUP: record.cid, **word}),
-            "disabled": True,
-            "targetTags": [record.cid],
-            "sourceRanges": [_NO_TRAFFIC],
-            "denied": [{"IPProtocol": "all"}],
-        }
-        what = f"record the security groups of {record.cid}"
-        row = self.client.get(path) or self.client.insert(what, path.rpartition("/")[0], body, None)
-        words = words_of(row)
-        if words.items() < {**words, **word}.items():
-            self._write(path, {**words, **word})
+    def _sharers(self, vm: Row, membership: Membership) -> list[PlacedVm]:
+        rows = [row for row in self._members(str(zone_of(vm)), membership) if _word(row) == _word(vm)]
+        return [self._placed(row) for row in rows if row["name"] != vm["name"] and self._is_held([row])]
 
-    def delete_records(self, records: Sequence[GroupRecord]) -> None:
-        path = self.client.firewall(records[0].cid)
-        row = self.client.get(path)
-        if row is None:
-            return
-        gone = {f"{TAG}{record.number}" for record in records}
-        left = {key: value for key, value in words_of(row).items() if key not in gone}
-        if any(key.startswith(TAG) for key in left):
-            self._write(path, left)
-        else:
-            self.client.delete(f"delete the records of {records[0].cid}", path)
+    def _members(self, zone: str, membership: Membership) -> list[Row]:
+        """Domains are those of one zone, so another that does not answer hinders nothing."""
+        return self.machines.placed_members(zone, membership.cid, str(membership.group))
 
-    def _write(self, path: str, words: Mapping[str, str]) -> None:
-        name = path.rsplit("/", 1)[-1]
-        body = {"name": name, "description": write_words(words)}
-        self.client.change(f"record the security groups of {name}", "PATCH", path, body)
+    def _is_held(self, rows: list[Row]) -> bool:
+        """Lists show for a while what is gone."""
+        return any(self.machines.read(cid_of(row)) is not None for row in rows)
+
+    def _placed(self, row: Row) -> PlacedVm:
+        cid, created = cid_of(row), moment(row.get("creationTimestamp")) or 0.0
+        order = created + (self.client.settings.settle_s if _is_free_choice(row) else 0.0)
+        return PlacedVm(cid, f"availability domain {_word(row)}", (f"{order:020.6f}", cid), is_checked=False)
 
 
-def _wanted(cid: str) -> str:
-    return cid.removeprefix(ADOPTED_PREFIX) if is_adopted(cid) else cid
+def names_domain(row: Row) -> bool:
+    """Whether it was made as a member of a strict group."""
+    return _word(row) is not None
+
+
+def _is_free_choice(row: Row) -> bool:
+    return labels_of(row).get(_CHOICE) == _FREE
+
+
+def _word(row: Row) -> str | None:
+    """The domain that the cloud shows, or that the VM was made with."""
+    asked = (row.get("scheduling") or {}).get("availabilityDomain")
+    return domain_of(row) or (f"{zone_of(row)}/{asked}" if asked else None)

@@ -16,13 +16,15 @@ from coterie.cpi.contract import CpiError, InvalidCall, Json, Mark, OutcomeUnkno
 from coterie.cpi.drivers.gcp.client import Client, Refusal, require_marked
 from coterie.cpi.drivers.gcp.marks import Row, marked, user_labels
 from coterie.cpi.drivers.gcp.properties import is_image
+from coterie.cpi.kit.create_once import remove_half_made
 from coterie.cpi.kit.http import Answer
-from coterie.cpi.kit.stemcell_files import open_disk
+from coterie.cpi.kit.stemcell_files import open_disk, open_image
 from coterie.slotted import dataclass
 
 _GIB, _BLOCK, _HOLES = 2**30, 512, 64 * 1024
 _PIECE = 32 * 256 * 1024  # pieces of an upload are multiples of 256 KiB
 _SUFFIX = ".tar.gz"
+UPLOADED = "uploaded"  # the state of what is not an image yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,11 @@ class Stemcells:
         row = self.client.get(self._path(name))
         if row is None:
             body = {
-                "name": name,
                 "labels": {**user_labels(env.get("tags") or {}), **marked(mark)},
                 "rawDisk": {"source": f"https://storage.googleapis.com/{bucket}/{name}{_SUFFIX}"},
                 "guestOsFeatures": [{"type": "VIRTIO_SCSI_MULTIQUEUE"}],
             }
-            row = self._upload_and_insert(image_path, body, mark)
+            row = self._upload_and_insert(image_path, name, body, mark)
         require_marked(row, mark)
         self._wait_until_ready(name)
         try:
@@ -58,44 +59,25 @@ class Stemcells:
             ) from error
         return name
 
-    def _upload_and_insert(self, image_path: str, body: Row, mark: Mark) -> Row:
+    def _upload_and_insert(self, image_path: str, name: str, body: Row, mark: Mark) -> Row:
         """What calls under one mark upload is the same, so none of them hinders another."""
-        name = str(body["name"])
         try:
-            try:
-                with _open_archive(Path(image_path)) as archive:
-                    self._upload(archive, f"{name}{_SUFFIX}", mark)
-            except FileNotFoundError as error:
-                raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
-            collection = self._path("x").removesuffix("/x")
-            what, path = f"create image {name}", self._path(name)
-            return self.client.insert(what, collection, body, mark, lambda: self.client.delete(f"delete {name}", path))
+            with _open_archive(Path(image_path)) as archive:
+                self._upload(archive, f"{name}{_SUFFIX}", mark)
+            return self.client.insert(f"create image {name}", self._path(name), body, mark)
         except OutcomeUnknown:
             raise
         except CpiError as error:
             found = self.client.get(self._path(name))
             if found is not None:  # another call under the mark was faster, and its object is gone already
                 return found
-            try:
-                self._delete_object(name)
-            except CpiError as trouble:
-                raise OutcomeUnknown(
-                    f"object {name}{_SUFFIX} may be left", why=f"{error}; then {trouble}", remedy="repeat"
-                ) from error
-            raise
+            raise remove_half_made(error, lambda: self._delete_object(name)) from error
 
     def _wait_until_ready(self, name: str) -> None:
-        deadline = time.monotonic() + self.client.settings.state_timeout
-        while True:
-            row = self.client.get(self._path(name))
-            if row is None or row.get("status") == "FAILED":
-                self.delete(name)
-                raise CpiError(f"image {name} failed", why="Google gives no reason", remedy="repeat", retryable=True)
-            if row.get("status", "READY") == "READY":
-                return
-            if time.monotonic() > deadline:
-                raise OutcomeUnknown(f"image {name} is not ready", why=str(row.get("status")), remedy="repeat")
-            time.sleep(self.client.settings.poll_s)
+        row = self.client.read_settled(f"create image {name}", self._path(name))
+        if row is None or row.get("status") == "FAILED":
+            self.delete(name)
+            raise CpiError(f"image {name} failed", why="Google gives no reason", remedy="repeat", retryable=True)
 
     def reference(self, cid: str) -> str:
         """As a new disk names it; refuses what is not there."""
@@ -114,23 +96,29 @@ class Stemcells:
 
     def delete(self, cid: str) -> None:
         """What was not uploaded is only forgotten."""
-        if "/" in cid:
-            return
-        if self.client.get(self._path(cid)) is not None:
+        if "/" not in cid:
             self.client.delete(f"delete image {cid}", self._path(cid))
-        self._delete_object(cid)
+            self._delete_object(cid)
 
     def list_objects(self, prefix: str) -> list[Row]:
-        """What uploads left that never became an image: objects named by a mark."""
+        """What uploads left that never became an image: objects named by a mark, as rows like those of images."""
         bucket = self.client.settings.stemcell_bucket
         if not bucket:
             return []
         url = self.client.url("storage", f"storage/v1/b/{bucket}/o?{urlencode({'prefix': prefix})}")
         rows = self.client.ask_url("list uploads", url).get("items") or ()
-        return [{**row, "name": str(row["name"]).removesuffix(_SUFFIX)} for row in rows]
+        return [
+            {
+                "name": str(row["name"]).removesuffix(_SUFFIX),
+                "labels": row.get("metadata") or {},
+                "creationTimestamp": row.get("timeCreated"),
+                "status": UPLOADED,
+            }
+            for row in rows
+        ]
 
     def _path(self, name: str) -> str:
-        return f"{self.client.project}/global/images/{name}"
+        return self.client.path("images", name)
 
     # -- the bucket --
 
@@ -188,7 +176,7 @@ def _missing(cid: str) -> StemcellNotFound:
 @contextmanager
 def _open_archive(path: Path) -> Iterator[IO[bytes]]:
     """What Google takes: a tar.gz of disk.raw. Google's stemcells hold it as it is; another disk is packed."""
-    with path.open("rb") as file:
+    with open_image(path) as file:
         head = file.read(4096)
         if head[:2] == b"\x1f\x8b" and zlib.decompressobj(31).decompress(head, _BLOCK)[:9] == b"disk.raw\0":
             yield file

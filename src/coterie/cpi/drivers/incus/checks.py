@@ -13,18 +13,12 @@ from coterie.cpi.drivers.incus.machines import disks_of
 from coterie.cpi.drivers.incus.placement import Members
 from coterie.cpi.drivers.incus.properties import MACHINE
 from coterie.cpi.drivers.incus.server_groups import Groups, profile_of
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
 from coterie.slotted import dataclass
 
 _RESOURCES = {"vm": "instances"}
+_NAMES = {"incus": "Incus", "lxd": "LXD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +40,7 @@ class Checks:
             run_check("azs", lambda: self._azs(needs)),
             *self._hosts(needs),
             run_check("quotas", lambda: self._quotas(needs)),
-            *policy_items(needs, self.client.settings.policies),
-            *kind_items(needs, self.kinds),
-            *group_items(needs, self.groups.inspect, self.groups.refuse),
-            *security_group_items(needs, self.groups.server.require_security_groups),
+            *need_items(needs, self.client.settings.policies, self.kinds, self.groups.server, self.groups.refuse),
             *self._pinned(needs),
         ]
 
@@ -66,7 +57,8 @@ class Checks:
             return CheckItem("rights", False, "Incus does not trust the client certificate", remedy)
         self._project()
         version = server["environment"].get("server_version")
-        return CheckItem("rights", True, f"Incus {version}, project {self.client.settings.project}")
+        name = _NAMES.get(self.members.brand(), "Incus")
+        return CheckItem("rights", True, f"{name} {version}, project {self.client.settings.project}")
 
     def _project(self) -> Row:
         name = self.client.settings.project

@@ -7,7 +7,7 @@ import http.client
 import json
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -15,11 +15,11 @@ from urllib.parse import quote, urlencode
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.incus.properties import SOCKET, Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.calls import ClassifiedRefusal
 from coterie.cpi.kit.create_once import running_on
 from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.local_credentials import require_source
+from coterie.cpi.kit.permit import Permit
 from coterie.cpi.kit.waits import Overdue
 
 Row = dict[str, Any]
@@ -71,19 +71,10 @@ def look_after(error: Refusal, look: Callable[[], T]) -> T:
 class Client:
     """Usable from any number of threads."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self.director_uuid = director_uuid
-        self.limit = limit
-        self._require_lease = require_lease
-        self._credential_sources = credential_sources
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self._is_trusted = settings.trust_token is None
         self._tls: ssl.SSLContext | None = None
         options = HttpOptions(settings.connect_timeout, settings.request_timeout)
@@ -221,9 +212,7 @@ class Client:
         self, what: str, method: str, url: str, headers: Mapping[str, str], body: Body, changes: bool, send_by: float
     ) -> Answer:
         try:
-            with self.limit.pace(f"incus {method}") as call:
-                if changes:
-                    self._require_lease()
+            with self.permit.call(f"incus {method}", changes=changes) as call:
                 if send_by and running_on() >= send_by:
                     raise NotSent(f"the turn to {what} came too late", remedy="repeat", retryable=True)
                 answer = self._http.request(method, url, headers, body)
@@ -244,7 +233,7 @@ class Client:
             timeout = self.settings.connect_timeout
             return http.client.HTTPSConnection(host, int(port or 8443), timeout=timeout, context=self._tls_context())
         path = self.settings.socket or SOCKET  # Incus asks for nothing there: what the conductor's user may, it may
-        require_source(self._credential_sources, "socket", path, {})
+        require_source(self.permit.credential_sources, "socket", path, {})
         return SocketConnection(path, self.settings.connect_timeout)
 
     def _tls_context(self) -> ssl.SSLContext:

@@ -21,10 +21,10 @@ from coterie.slotted import dataclass
 
 # of virtual machines block devices, of containers directories
 _CONTENT = {CONTAINER: "filesystem", MACHINE: "block"}
-_BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_incus_"
+_BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_"
 _WHOLE = "whole"
 STORE = "/var/vcap/store"
-_SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas")
+_SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas", "powerflex", "pure", "alletra")
 _MIB = {"": 1 / 2**20, "B": 1 / 2**20, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 2**20}
 
 
@@ -60,7 +60,8 @@ class Disks:
         found = self.find(mark)
         if found:
             return Created(cid_of(found), False)
-        places = self.members.places(0, 0, change["group"], [change["member"]] if change["member"] else [])
+        pins = [change["member"]] if change["member"] else []
+        places = self.members.places(0, 0, change["group"], pins, change["type"])
         member = choose(None, places, ())
         hold()
         config = {"size": f"{change['size']}MiB", **mark_config(mark)}
@@ -119,23 +120,24 @@ class Disks:
             require_detached(disk_cid, users(row))
             row = self._bring_to(row, copies, vm)
         self._note_attached(row)
-        name, device = _device_name(row), dict[str, str]()
+        name, device = "", dict[str, str]()
 
         def attach(machine: Row) -> bool:
-            nonlocal device
+            nonlocal name, device
             devices = machine["devices"]
-            known = next((one for one in devices.values() if _is_of(one, row)), None)
-            device = known or {"type": "disk", "pool": row["pool"], "source": row["name"]}
+            known = next((one for one in devices if _is_of(devices[one], row)), None)
+            name = known or _device_name(row)
+            device = devices.setdefault(name, {"type": "disk", "pool": row["pool"], "source": row["name"]})
             if known is None and vm["type"] == CONTAINER:
                 device["path"] = _free_path(devices)
-            devices.setdefault(name, device)
             return known is None
 
         self._edit_vm(f"attach disk {disk_cid}", vm_cid, attach)
         volume = str(row["name"])
         if vm["type"] == CONTAINER:
             return {"path": device["path"], "id": volume, "volume_id": volume}
-        return {"path": f"{_BY_ID}{name}", "id": f"incus_{name}", "volume_id": volume}
+        serial = f"{self.members.brand()}_{name.replace('-', '--')}"  # as the server writes it
+        return {"path": f"{_BY_ID}{serial}", "id": serial, "volume_id": volume}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:
         self.machines.require_read(vm_cid)
@@ -356,7 +358,7 @@ def _require_type(row: Row, type_: str) -> None:
 
 
 def _device_name(row: Row) -> str:
-    """Incus makes the disk's serial in a virtual machine from it, which has room for 14 characters."""
+    """Short: Incus makes the disk's serial in a virtual machine from it, and hashes what is too long for one."""
     return f"d-{hashlib.sha256(str(row['name']).encode()).hexdigest()[:12]}"
 
 

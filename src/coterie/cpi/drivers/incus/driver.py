@@ -17,12 +17,12 @@ from coterie.cpi.drivers.incus.properties import CLOUD, DISK, NETWORK, VM, Setti
 from coterie.cpi.drivers.incus.reservations import Placements
 from coterie.cpi.drivers.incus.server_groups import Groups
 from coterie.cpi.drivers.incus.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate, translate_errors
 from coterie.cpi.kit.composed import ComposedCpi, NoNetworks
 from coterie.cpi.kit.create_once import SingleWriter
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 from coterie.cpi.kit.waits import Waits
 
@@ -44,9 +44,8 @@ class IncusCpi(ComposedCpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        settings, director = read_settings(properties), runtime.director_uuid
-        limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
+        settings = read_settings(properties)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         waits = Waits(settings.state_timeout, settings.poll_s)
         self._writer = writer = SingleWriter(self, "incus", runtime.coordinator, settings.settle_s, Refusal, translate)
         members = Members(client)

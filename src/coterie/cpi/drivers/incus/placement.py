@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import RESERVATION, address_key, of_address
-from coterie.cpi.drivers.incus.properties import CONTAINER
+from coterie.cpi.drivers.incus.properties import CONTAINER, MACHINE
 from coterie.cpi.kit.create_once import running_on
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.ids import INTENT_LENGTH
@@ -182,6 +182,14 @@ class Members:
     def is_clustered(self) -> bool:
         return bool(self.server()["environment"].get("server_clustered"))
 
+    def brand(self) -> str:
+        """incus or lxd."""
+        return str(self.server()["environment"].get("server"))
+
+    def offers(self, extension: str) -> bool:
+        """Whether the API of the servers has this extension."""
+        return extension in (self.server().get("api_extensions") or ())
+
     def groups(self) -> dict[str, list[str]]:
         """Cluster groups and their members; an az is one of them."""
         if not self.is_clustered():
@@ -220,8 +228,8 @@ class Members:
             found.append(Place(name, cpu, memory, loads.get(name, 0), why_not))
         return found
 
-    def size(self, name: str) -> tuple[int, int]:
-        """CPUs, as often as they are shared, and MiB of a member."""
+    def size(self, name: str, type_: str | None = None) -> tuple[int, int]:
+        """CPUs, as often as they are shared, and MiB of a member. A virtual machine can have no more than are there."""
         query = {"target": name} if self.is_clustered() else {}
 
         def look() -> list[tuple[int, int]]:
@@ -229,10 +237,11 @@ class Members:
                 row = self.client.ask(f"read the resources of {name}", "/resources", **query)
             except Refusal as error:
                 raise Unavailable(f"member {name} does not answer", why=error.why, remedy="bring it back") from error
-            cpus = int(row["cpu"]["total"]) * self.client.settings.cpu_ratio
-            return [(cpus, int(row["memory"]["total"]) // _MIB)]
+            return [(int(row["cpu"]["total"]), int(row["memory"]["total"]) // _MIB)]
 
-        return self.cache.get(f"size {name}", look)[0]
+        cpus, memory = self.cache.get(f"size {name}", look)[0]
+        settings = self.client.settings
+        return cpus * (1 if (type_ or settings.default_type) == MACHINE else settings.cpu_ratio), memory
 
     def can_run(self, name: str, type_: str) -> bool:
         """Every server of Incus runs containers."""
@@ -251,7 +260,7 @@ class Members:
     def _lack(self, name: str, cpu: int, memory: int, type_: str) -> str:
         """Members are overcommitted, so only what is larger than the whole member fits nowhere."""
         try:
-            has_cpu, has_memory = self.size(name)
+            has_cpu, has_memory = self.size(name, type_)
             if not self.can_run(name, type_):
                 return "it runs no virtual machines"
         except (Refusal, Unavailable) as error:

@@ -8,14 +8,7 @@ from coterie.cpi.contract import CheckItem, Needs
 from coterie.cpi.drivers.openstack.client import DENIED, MISSING, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.lookups import Lookups
 from coterie.cpi.drivers.openstack.rows import LISTINGS
-from coterie.cpi.kit.check_items import (
-    group_items,
-    kind_items,
-    policy_items,
-    quota_item,
-    run_check,
-    security_group_items,
-)
+from coterie.cpi.kit.check_items import need_items, quota_item, run_check
 from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
 from coterie.cpi.kit.server_groups import ServerGroups
 from coterie.slotted import dataclass
@@ -60,10 +53,7 @@ class Checks:
             run_check("azs", lambda: self._check_zones(needs)),
             run_check("flavors", self._check_flavors),
             run_check("quotas", lambda: self._check_quotas(needs)),
-            *policy_items(needs, self.client.settings.policies),
-            *group_items(needs, self.groups.inspect, self.groups.find_adopted),
-            *security_group_items(needs, self.groups.require_security_groups),
-            *kind_items(needs, LISTINGS),
+            *need_items(needs, self.client.settings.policies, LISTINGS, self.groups),
             *self._check_hosts(needs),
         ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -24,8 +24,8 @@ from coterie.cpi.drivers.openstack.login import (
     open_session,
 )
 from coterie.cpi.drivers.openstack.properties import Settings
-from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, HttpOptions, NotTaken, ask_patiently, call_error
+from coterie.cpi.kit.permit import Permit
 
 Row = dict[str, Any]
 Page = tuple[list[Row], str | None]
@@ -90,26 +90,17 @@ def translate(error: Refusal) -> CpiError:
 class Client:
     """Logs in on the first request. `settings` and `director_uuid` serve all parts of the driver."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        director_uuid: str,
-        limit: CallLimit,
-        require_lease: Callable[[], None],
-        credential_sources: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, settings: Settings, permit: Permit) -> None:
         self.settings = settings
-        self._require_lease = require_lease
-        self._credential_sources = credential_sources
-        self.director_uuid = director_uuid
-        self.limit = limit
+        self.permit = permit
+        self.director_uuid = permit.director_uuid
         self._opening = threading.Lock()
         self._session: Any = None
         self._services: Services
         self._http: Http
 
     def complete_settings(self) -> Settings:
-        return complete_settings(self.settings, self._credential_sources)
+        return complete_settings(self.settings, self.permit.credential_sources)
 
     def get(self, what: str, service: str, path: str, **params: Any) -> Row:
         return self._repeat(lambda: self._call("GET", what, service, path, params=params))
@@ -194,11 +185,11 @@ class Client:
         kind = {"Content-Type": "application/json"} if body is not None else {}
         changes = method != "GET"
         try:
-            with self.limit.pace(f"{service} {method}") as call:  # one slot for the request and for its login
+            with self.permit.limit.pace(f"{service} {method}") as call:  # one slot for the request and for its login
                 url = self._log_in(lambda: self._services.url(service)) + path + query
                 sent = {**_HEADERS, **kind, **self._services.headers(service), **(headers or {})}
                 if changes:
-                    self._require_lease()
+                    self.permit.require_lease()
                 answer = self._send(method, url, sent, json.dumps(body).encode() if body is not None else data)
                 if answer.status == THROTTLED:
                     call.slow_down(answer.retry_after)
@@ -227,7 +218,7 @@ class Client:
 
     def _log_in(self, ask: Callable[[], T]) -> T:
         try:
-            with self.limit:
+            with self.permit.limit:
                 return ask()
         except keystoneauth("exceptions").ClientException as error:
             raise login_error(error) from error

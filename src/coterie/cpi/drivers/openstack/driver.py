@@ -19,13 +19,13 @@ from coterie.cpi.drivers.openstack.properties import CLOUD, DISK, NETWORK, VM, S
 from coterie.cpi.drivers.openstack.rows import Rows
 from coterie.cpi.drivers.openstack.server_groups import Groups
 from coterie.cpi.drivers.openstack.stemcells import Stemcells
-from coterie.cpi.kit.call_limit import call_limit
 from coterie.cpi.kit.calls import translate_errors
 from coterie.cpi.kit.composed import ComposedCpi
 from coterie.cpi.kit.create_once import Handler, SingleWriter
 from coterie.cpi.kit.key_pairs import KeyPairs
 from coterie.cpi.kit.objects import ObjectTable
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import permit_of
 from coterie.cpi.kit.profile import WITHOUT_CONFIGURE_NETWORKS, Profile
 from coterie.cpi.kit.waits import Waits
 
@@ -39,9 +39,8 @@ class OpenstackCpi(ComposedCpi):
     forms: ClassVar[Forms] = {"cloud": CLOUD, "vm": VM, "disk": DISK, "network": NETWORK}
 
     def __init__(self, cloud: str, properties: Mapping[str, Any], runtime: Runtime) -> None:
-        settings, director = read_settings(properties), runtime.director_uuid
-        limit = call_limit(cloud, settings.max_parallel_calls, director)
-        self.client = client = Client(settings, director, limit, runtime.require_lease, runtime.credential_sources)
+        settings = read_settings(properties)
+        self.client = client = Client(settings, permit_of(cloud, runtime, settings.max_parallel_calls))
         parts = Parts(runtime.parts)
         rows = Rows(client, parts)
         waits = Waits(settings.state_timeout, settings.poll_s)

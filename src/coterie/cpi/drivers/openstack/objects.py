@@ -45,7 +45,7 @@ class Objects:
 
     def table(self) -> ObjectTable:
         kinds = {kind: self._kind(kind) for kind in LISTINGS}
-        return ObjectTable(self.client.director_uuid, kinds, self.client.limit, self.client.settings.keep)
+        return ObjectTable(self.client.director_uuid, kinds, self.client.permit.limit, self.client.settings.keep)
 
     def _kind(self, kind: Kind) -> ObjectKind[Row]:
         return ObjectKind(
@@ -120,7 +120,7 @@ class Objects:
             "keypair": lambda: self.nova_keys.list_users(str(row["name"])),
             "security_group": lambda: (
                 *ids(self.rows.list_all("port", security_groups=row["id"])),
-                *self.groups.records.holders(str(row["id"])),
+                *self.groups.records.holders().get(str(row["id"]), ()),
             ),
             "vm": lambda: (),
             "snapshot": lambda: (),

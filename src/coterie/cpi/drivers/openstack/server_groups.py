@@ -147,6 +147,9 @@ class TagRecords:
     def list_records(self) -> list[GroupRecord]:
         return [record for record in map(read_record, self._carrier().get("tags") or ()) if record]
 
+    def records_of(self, cid: str) -> list[GroupRecord]:
+        return [record for record in self.list_records() if record.cid == cid]
+
     def require_room(self, cid: str) -> None:
         tags = self._carrier().get("tags") or ()
         if len(tags) >= _TAGS_LIMIT and not any(tag.startswith(f"{cid}.") for tag in tags):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.cpi.drivers.incus.parts.fake_server import Server, cloud, create, mark
+from tests.cpi.drivers.incus.parts.fake_server import IMAGE, Server, cloud, create, mark
 
 from coterie.cpi.contract import CpiError, InvalidCall, NoPlacement
 
@@ -34,6 +34,27 @@ def test_no_member_that_runs_them_is_refused_with_the_reason_and_by_the_plan(mon
     assert "virtual machines" not in {item.what for item in cloud(monkeypatch, server).check()}
 
 
+def test_it_has_no_more_cpus_than_its_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU refuses more; containers share them."""
+    server = Server(inc1="lxc | qemu")
+    with pytest.raises(NoPlacement, match="inc1: it has 4 CPUs to share"):
+        create(cloud(monkeypatch, server), cpu=5)
+    assert server.sent == []
+    server.images[IMAGE] = "container"
+    create(cloud(monkeypatch, server), cpu=5, type="container")
+
+
+def test_a_disk_for_one_is_made_on_a_member_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(inc1="lxc", inc2="lxc | qemu")
+    cpi = cloud(monkeypatch, server, default_type="virtual-machine")
+    cpi.create_disk(64, {}, mark=mark())
+    assert server.sent[-1]["target"] == "inc2"
+    cpi.create_disk(64, {"type": "container"}, mark=mark())
+    assert server.sent[-1]["target"] == "inc1"
+    with pytest.raises(NoPlacement, match="inc1: it runs no virtual machines"):
+        cloud(monkeypatch, Server(inc1="lxc"), default_type="virtual-machine").create_disk(64, {}, mark=mark())
+
+
 def test_an_image_of_the_other_type_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(inc1="lxc | qemu")
     with pytest.raises(InvalidCall, match="is a virtual-machine, the VM is to be a container"):
@@ -52,8 +73,9 @@ def test_its_disk_is_a_block_volume_that_the_guest_finds_by_its_serial(monkeypat
     (name,) = (one for one in devices if one not in ("root", "settings", "eth0"))
     device = devices[name]
     assert "path" not in device
-    assert len(name) <= 14, "a longer name is hashed in the serial"
-    assert hint["path"] == f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_incus_{name}"
+    serial = f"incus_{name}".replace("-", "--")
+    assert len(serial) <= 25, "a longer one is hashed"
+    assert hint["path"] == f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_{serial}"
     assert cpi.attach_disk(vm, disk) == hint
     assert cpi.get_disks(vm) == [disk]
 

@@ -19,12 +19,12 @@ from coterie.cpi.contract import (
     QuotaExceeded,
     Throttled,
     Unavailable,
-    always_held,
 )
 from coterie.cpi.drivers.openstack.client import Client, has_lost_host, has_no_host, read_refusal, translate
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Answer, Http, HttpOptions
+from coterie.cpi.kit.permit import Permit
 from coterie.errors import LeaseLost
 
 
@@ -83,7 +83,7 @@ class Services:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     """Logged in, without a Keystone."""
-    made = Client(read_settings({"auth_url": "http://127.0.0.1:9", "retries": 0}), "d", CallLimit(2), always_held)
+    made = Client(read_settings({"auth_url": "http://127.0.0.1:9", "retries": 0}), Permit("d", CallLimit(2)))
     monkeypatch.setattr(made, "_session", Session())
     monkeypatch.setattr(made, "_services", Services(), raising=False)
     monkeypatch.setattr(made, "_http", Http(HttpOptions()), raising=False)
@@ -133,7 +133,7 @@ def test_parallel_calls_are_limited_across_threads(client: Client, monkeypatch: 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: client.get("look", "compute", "/servers"), range(24)))
     assert most == [2]
-    assert client.limit.calls == 24
+    assert client.permit.limit.calls == 24
 
 
 @pytest.mark.parametrize("act", ["get", "delete", "send"])
@@ -162,7 +162,7 @@ def test_without_a_lease_nothing_is_changed_and_questions_are_answered(
         raise LeaseLost("it is over")
 
     monkeypatch.setattr(Http, "request", request)
-    monkeypatch.setattr(client, "_require_lease", refuse)
+    monkeypatch.setattr(client, "permit", Permit("d", CallLimit(2), refuse))
     with pytest.raises(LeaseLost):
         client.send("POST", "create it", "compute", "/servers", {})
     client.get("look", "compute", "/servers")
@@ -177,6 +177,6 @@ def test_a_request_takes_one_slot_and_names_this_program(client: Client, monkeyp
         return Answer(200, {}, b"{}")
 
     monkeypatch.setattr(Http, "request", request)
-    monkeypatch.setattr(client, "limit", limit)
+    monkeypatch.setattr(client, "permit", Permit("d", limit))
     client.get("look", "compute", "/servers", marker=None, name="a b")
     assert (limit.calls, sent) == (1, [("http://127.0.0.1:9/servers?name=a+b", "coterie")])

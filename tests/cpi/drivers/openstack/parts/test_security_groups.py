@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import InvalidCall, Mark, always_held, read_rules
+from coterie.cpi.contract import InvalidCall, Mark, read_rules
 from coterie.cpi.drivers.openstack.client import BROKEN, Client, Refusal, Row
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows, description
 from coterie.cpi.drivers.openstack.security_groups import NeutronSecurityGroups, read_rule, rule_body
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.parts import Parts
+from coterie.cpi.kit.permit import Permit
 from coterie.engine.part_records import LedgerPartRecords
 from coterie.ledger.store import Ledger
 
@@ -30,7 +31,7 @@ class Neutron:
 
     def client(self, monkeypatch: pytest.MonkeyPatch) -> Client:
         client = Client(
-            read_settings({"auth_url": "http://127.0.0.1:9", "project_id": "p"}), DIRECTOR, CallLimit(1), always_held
+            read_settings({"auth_url": "http://127.0.0.1:9", "project_id": "p"}), Permit(DIRECTOR, CallLimit(1))
         )
         monkeypatch.setattr(client, "page", lambda *_, **__: ([*self.rows], None))
         monkeypatch.setattr(client, "delete", self.delete)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from coterie.cpi.contract import GroupMetadata, Json, Mark, Runtime, Unavailable, always_held, revive
+from coterie.cpi.contract import GroupMetadata, Json, Mark, Runtime, Unavailable, revive
 from coterie.cpi.drivers.openstack.client import Client
 from coterie.cpi.drivers.openstack.driver import OpenstackCpi
 from coterie.cpi.drivers.openstack.properties import read_settings
 from coterie.cpi.drivers.openstack.rows import Rows
 from coterie.cpi.kit.call_limit import CallLimit
+from coterie.cpi.kit.permit import Permit
 from coterie.cpi.kit.sealing import seal
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup
 
@@ -60,7 +61,7 @@ def test_nothing_is_created_after_the_lease_has_ended(
 
 
 def cpi_rows() -> Rows:
-    return Rows(Client(read_settings(SECRET), MARK.director, CallLimit(1), always_held))
+    return Rows(Client(read_settings(SECRET), Permit(MARK.director, CallLimit(1))))
 
 
 def test_of_two_volumes_under_one_mark_the_younger_is_removed(monkeypatch: pytest.MonkeyPatch, sent: list[Any]) -> None:
