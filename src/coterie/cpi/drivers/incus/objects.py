@@ -54,11 +54,14 @@ class Objects:
             "disk": self._kind(self._volumes, self.disks.read, _describe_disk, lambda cid, _: self.disks.delete(cid)),
             "snapshot": self._snapshots(),
             "image": self._images(),
-            "server_group": self._kind(
-                self._server_groups,
-                groups.profiles.read_any,
-                lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
-                lambda cid, _: groups.delete(cid),
+            "server_group": replace(
+                self._kind(
+                    self._server_groups,
+                    groups.profiles.read_any,
+                    lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
+                    lambda cid, _: groups.delete(cid),
+                ),
+                search=self._find_server_group,
             ),
             "security_group": self._kind(
                 lambda wanted: self._add_holders(self._filtered("list network ACLs", "/network-acls", wanted)),
@@ -100,6 +103,11 @@ class Objects:
             delete=delete,
             owner=lambda row: tags_of(row).get(DIRECTOR),
         )
+
+    def _find_server_group(self, mark: Mark) -> list[Row]:
+        """By its name: a copy of a profile keeps the mark."""
+        row = self.groups.profiles.read_any(mark.group_cid)
+        return [row] if row and mark_of(row) == mark else []
 
     def _server_groups(self, wanted: Mapping[str, str]) -> list[Row]:
         """Profiles, and of what an interrupted call left, placement groups of LXD that have none."""

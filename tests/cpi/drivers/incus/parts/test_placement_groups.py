@@ -309,6 +309,21 @@ def test_a_copy_of_the_profile_keeps_the_placement_group_alone_until_it_is_gone(
     assert server.groups() == []
 
 
+def test_a_mark_finds_the_profile_itself_and_never_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, made_by = Lxd(), mark()
+    cpi = cloud(monkeypatch, server)
+    cid = cpi.create_server_group(metadata("affinity"), mark=made_by)
+    server.profiles = {"a-copy": {**server.profiles[cid], "name": "a-copy"}, **server.profiles}
+    found = cpi.find("server_group", made_by)
+    assert found and found.cid == cid
+    cpi.delete_server_group(cid)
+    found = cpi.find("server_group", made_by)
+    assert found and found.cid == cid, "its placement group is left, which the copy names"
+    del server.profiles["a-copy"]
+    cpi.delete_server_group(cid)
+    assert cpi.find("server_group", made_by) is None
+
+
 def test_security_groups_are_refused_before_anything_is_made_and_by_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Lxd()
     cpi = cloud(monkeypatch, server)
