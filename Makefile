@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages test-incus test-incus-full demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages test-incus test-incus-full test-lxd demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -56,6 +56,10 @@ test-incus: $(VENV)/.tested ## against real Incus clusters of three members, one
 
 test-incus-full: $(VENV)/.tested ## the same with all accidents around deletions
 	$(BIN)/python -m tests.peers.incus run --clusters 3 --machines $(BIN)/pytest -n 3 --dist worksteal -m incus $(INCUS)
+
+test-lxd: $(VENV)/.tested ## the same tests on real clusters of LXD, built from its source; needs Go and gcc (Debian 12, root)
+	COTERIE_LXD=$$($(BIN)/python -m tests.peers.lxd.build) && export COTERIE_LXD && \
+	  $(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal -m "incus and not full" $(INCUS)
 
 demo-real: $(VENV)/.tested ## a deployment on real machines: a three-member Incus cluster in namespaces of this machine (root)
 	$(BIN)/python -m tests.peers.incus demo

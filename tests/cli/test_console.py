@@ -44,6 +44,27 @@ def test_the_local_director_listens_when_it_is_asked_and_its_link_logs_in_once(m
     assert listeners(pid) == 1
 
 
+def test_sessions_are_shown_and_ended(machine: Machine) -> None:
+    machine.furnish()
+    browsers = []
+    for _ in range(3):
+        where = urlsplit(machine.run("console", "--no-open").out.strip())
+        browsers.append(Visitor(f"http://{where.netloc}"))
+        assert browsers[-1].post(where.path, {"code": where.query.removeprefix("code=")}).status == 200
+    listed = machine.run("console", "sessions", "-o", "json").json["items"]
+    shown = machine.run("console", "sessions").out
+    assert len(listed) == 3 and all(one["id"] in shown for one in listed)
+    user = listed[0]["name"]
+    assert user in shown and machine.run("console", "sessions", "--user", "nobody", "-o", "json").json["items"] == []
+    assert machine.run("console", "end", listed[0]["id"]).code == 0
+    assert [one.get("/access").status for one in browsers] == [303, 200, 200]
+    assert "2 sessions" in machine.run("console", "end", "--user", user).err
+    assert [one.get("/access").status for one in browsers] == [303, 303, 303]
+    assert "0 sessions" in machine.run("console", "end", "--all").err
+    assert machine.run("console", "end", listed[0]["id"]).code == 5
+    assert machine.run("console", "end").code == machine.run("console", "end", "x", "--all").code == 2
+
+
 def test_without_a_display_no_text_browser_takes_the_terminal(machine: Machine) -> None:
     machine.furnish()
     program = machine.folder / "bin" / "www-browser"

@@ -139,6 +139,8 @@ def test_events_are_listed_and_followed(machine: Machine) -> None:
     kinds = [json.loads(line)["kind"] for line in followed.out.splitlines()]
     assert (kinds[0], kinds[-1], followed.code) == ("task.started", "task.done", 0)
     assert machine.run("events", "--follow", "--timeout", "0.1").code == 9
+    assert machine.run("events", "--follow", "--kind", "audit", "--timeout", "0.1").code == 9
+    assert machine.run("events", "--task", "1", "--kind", "audit").code == 2
 
 
 def test_a_task_can_be_cancelled(machine: Machine) -> None:

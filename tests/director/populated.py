@@ -13,11 +13,13 @@ from typing import Any
 
 from coterie.cleanup import start as cleanup
 from coterie.cleanup.options import Options
+from coterie.director.access.caller import Caller
 from coterie.director.access.tokens import create
+from coterie.director.console.sessions import begin
 from coterie.director.context import AppContext
 from coterie.director.process.state_folder import StateFolder
 from coterie.director.services.clouds import set_cloud_config
-from coterie.ledger.rows import deployments, enrolled, keys
+from coterie.ledger.rows import deployments, enrolled, keys, sessions
 from coterie.ledger.views import groups, objects, tasks
 from coterie.ledger.views.page import Slice
 from coterie.requests import start
@@ -105,6 +107,12 @@ class Populated:
         rows.stage(self.ledger, number, 0, total=1)
         rows.step(self.ledger, number, number, state="queued")
         return number
+
+    def fresh_session(self) -> str:
+        name = self.fresh_name()
+        begin(self.context, Caller(name, "viewer", "oidc"), 1.0)
+        with self.ledger.read() as tx:
+            return str(sessions.page(tx, Slice(), name).items[0]["id"])
 
     def fresh_token(self) -> str:
         with self.ledger.write() as tx:
@@ -261,6 +269,9 @@ _CALLS: dict[str, Callable[[Populated], Call]] = {
     "GET /v1/tokens/{token}": lambda there: Call({"token": there.fresh_token()}),
     "DELETE /v1/tokens/{token}": lambda there: Call({"token": there.fresh_token()}),
     "POST /v1/console/links": _NOTHING,
+    "GET /v1/console/sessions": _NOTHING,
+    "DELETE /v1/console/sessions": lambda there: Call(query={"name": there.fresh_name()}),
+    "DELETE /v1/console/sessions/{session}": lambda there: Call({"session": there.fresh_session()}),
     "GET /v1/keys": _NOTHING,
     "POST /v1/keys": lambda _: Call(body={"conductor_group": "unused", "public": fresh().public.text}),
     "POST /v1/keys/{key}/retire": lambda there: Call({"key": there.fresh_key()}, {"conductor_group": "unused"}),

@@ -115,6 +115,20 @@ def test_begin_and_end_of_a_kind_of_task_can_be_left_out(client: Client, ledger:
     assert len(client.get("/v1/events").json["items"]) == 8
 
 
+def test_a_stream_leaves_out_what_a_page_leaves_out(client: Client, ledger: Ledger) -> None:
+    rows.task(ledger, 3, deployment="look")
+    rows.task(ledger, 4, kind="look", deployment=None)
+    rows.event(ledger, 4, 1, id=1, kind="task.started", subject="look")
+    rows.event(ledger, 4, 2, id=2, kind="node.dead", subject="lab")
+    rows.event(ledger, 3, 1, id=3, kind="task.started", subject="look")
+    rows.event(ledger, None, 0, id=4, kind="audit")
+    wanted = {"without=look": ["2", "3", "4"], "kind=audit": ["4"], "subject=lab": ["2"], "deployment=look": ["3"]}
+    for query, numbers in wanted.items():
+        with client.stream(f"/v1/events?{query}", last_event_id="0") as blocks:
+            assert next(blocks) == ": following"
+            assert [parsed(next(blocks))[0] for _ in numbers] == numbers, query
+
+
 def test_a_stream_of_an_unknown_task_is_a_problem(client: Client) -> None:
     reply = client.get("/v1/tasks/9/events", accept="text/event-stream")
     assert (reply.status, reply.json["code"]) == (404, "not_found")

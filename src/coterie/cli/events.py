@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -24,11 +22,11 @@ from coterie.errors import UsageError
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many of the past.")
 def events(session: Session, task: int | None, following: bool, everything: bool, kind: str | None, limit: int) -> int:
     """Print events, oldest first. With -o json and --follow: one JSON object per line."""
-    if kind and (task or following):
-        raise UsageError("--kind chooses among past events of all tasks", remedy="leave out --task and --follow")
-    if following:
-        return _follow(session, task, everything)
+    if kind and task:
+        raise UsageError("--kind chooses among the events of all tasks", remedy="leave out --task")
     without = None if everything else "look"  # its findings are events of their own
+    if following:
+        return _follow(session, task, kind, without)
     past = session.client.events.of_task(task) if task else session.client.events.list(kind=kind, without=without)
     found = past.listing(limit)
     if session.json:
@@ -39,15 +37,10 @@ def events(session: Session, task: int | None, following: bool, everything: bool
     return 0
 
 
-def _routine(event: Mapping[str, Any]) -> bool:
-    return bool(event["kind"].startswith("task.") and event["subject"] == "look")
-
-
-def _follow(session: Session, task: int | None, everything: bool) -> int:
+def _follow(session: Session, task: int | None, kind: str | None, without: str | None) -> int:
     try:
-        for event in session.client.follow(task or None, timeout=session.timeout):
-            if everything or task or not _routine(event):
-                session.data(json.dumps(event, ensure_ascii=False) if session.json else line(event))
+        for event in session.client.follow(task or None, kind=kind, without=without, timeout=session.timeout):
+            session.data(json.dumps(event, ensure_ascii=False) if session.json else line(event))
     except KeyboardInterrupt:
         return 130
     except TimedOut as over:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from coterie.client import operations
 from coterie.client.api import Api
@@ -80,13 +81,22 @@ class Client:
         """Whether it is reached over TCP."""
         return isinstance(self._api.route, TcpRoute)
 
-    def follow(self, task: int | None = None, *, timeout: float | None = None) -> Iterator[Event]:
-        """The events of a task from its first to its last, as they happen; without a task those of all, from now on.
+    def follow(
+        self,
+        task: int | None = None,
+        *,
+        kind: str | None = None,
+        without: str | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[Event]:
+        """The events of a task from its first to its last, as they happen; without a task those of all, from now on:
+        of this kind only, or without the begin and end of tasks of a kind, such as `look`.
 
         A cut stream is taken up again where it broke. Raises TimedOut after `timeout` seconds; the task goes on.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        path = "/v1/events" if task is None else f"/v1/tasks/{task}/events"
+        wanted = urlencode({name: one for name, one in (("kind", kind), ("without", without)) if one is not None})
+        path = f"/v1/events?{wanted}" if task is None else f"/v1/tasks/{task}/events"
         return (message.data for message in follow(self._api, path, deadline) if message.kind != "end")
 
     def wait(self, task: int, *, timeout: float | None = None) -> TaskDetail:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
         Conductor,
         ConductorGroup,
         Config,
+        ConsoleSession,
         Deployment,
         Disk,
         Ended,
+        EndedSessions,
         Event,
         Explanation,
         Finding,
@@ -306,6 +308,19 @@ class ConsoleOperations:
     def __init__(self, api: Api) -> None:
         self._api = api
 
+    def end_session(self, session: str) -> None:
+        """From now on its browser has to log in again, which its user can do."""
+        self._api.call("DELETE", f"/v1/console/sessions/{part(session)}")
+
+    def end_sessions(self, *, name: str | None = None) -> EndedSessions:
+        """All of them, or those of callers with this name; and the links by which they would log in."""
+        answer: EndedSessions = self._api.call("DELETE", "/v1/console/sessions", query={"name": name})
+        return answer
+
+    def list_sessions(self, *, name: str | None = None) -> Pages[ConsoleSession]:
+        """Those that are logged in; without what their browsers hold."""
+        return Pages(self._api, "/v1/console/sessions", {"name": name})
+
     def make_link(self) -> Link:
         """A Director on a unix socket begins to listen on a loopback port for it, where callers have to log
         in."""
@@ -493,7 +508,8 @@ class EventsOperations:
         deployment: str | None = None,
         without: str | None = None,
     ) -> Pages[Event]:
-        """Newest first; the stream begins now, or after Last-Event-ID."""
+        """Newest first; the stream begins now, or after Last-Event-ID. Both are of the events that are
+        wanted."""
         return Pages(
             self._api, "/v1/events", {"kind": kind, "subject": subject, "deployment": deployment, "without": without}
         )

@@ -149,6 +149,21 @@ class Config(TypedDict):
     files: list[SettingsFile]
 
 
+class ConsoleSession(TypedDict):
+    """`how`: token, oidc or socket; `detail`: the token's id, or the issuer's subject. `state`: `over` where
+    the token that it was begun with has been revoked or has expired since."""
+
+    id: str
+    name: str
+    role: str
+    teams: list[str] | None
+    how: str
+    detail: str
+    state: str
+    created_at: str
+    expires_at: str
+
+
 class Deployment(TypedDict):
     name: str
     serial: int
@@ -178,6 +193,12 @@ class Disk(TypedDict):
 class Ended(TypedDict):
     name: str
     ended: list[str]
+
+
+class EndedSessions(TypedDict):
+    """How many sessions."""
+
+    ended: int
 
 
 class Event(TypedDict):

@@ -28,6 +28,7 @@ from coterie.ledger.rows import identity
 from coterie.ledger.store import Ledger
 from coterie.requests import looks
 from coterie.requests.operations import abandon
+from tests.cleanup.accidents.listing import lacks_of
 from tests.cleanup.yard import Yard
 from tests.requests.site import Site, group, manifest
 
@@ -120,7 +121,8 @@ class Ground:
         self.ours: dict[str, list[str]] = {}
         self._mine: Inventory = frozenset()
         self.bends = Bends(type(self.site.cpi()))
-        self.kinds = tuple(self.site.cpi().capabilities().kinds)
+        lacks = lacks_of(self.bed.driver)
+        self.kinds = tuple(kind for kind in self.site.cpi().capabilities().kinds if kind not in lacks)
         self.living = manifest(group("base", 1, self._placement(), azs="z1")).replace("name: dep", f"name: {ALIVE}", 1)
         self.site.deploy(self.living)
         # people have some of each kind, where they take no address that a deployment gets

@@ -94,6 +94,20 @@ def test_what_waited_too_long_has_to_come_again() -> None:
     ]
 
 
+def test_conductors_of_the_last_release_and_this_one_apply_each_others_changes() -> None:
+    """A moment of the wall clock is all that 0.1.0 knows."""
+    now = time.time()
+    old, new = ({**CHANGE, "until": now + rest} for rest in (-1.0, 60.0))
+    assert Driver(create_x).apply("d", [old, new]) == [
+        {"ok": False, "later": True},
+        {"ok": True, "id": "x", "made": True},
+    ]
+    driver = Driver(create_x)
+    driver.writer.submit("disk", MARK.intent, CHANGE)
+    ((_, change),) = driver.seen
+    assert now + 20.0 < change["until"] < now + 90.0
+
+
 def test_clocks_of_machines_that_differ_keep_no_change_from_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the wall clock is that of another machine, which is ahead of the last one."""
     looks = itertools.count(1_800_000_000.0, 40.0)

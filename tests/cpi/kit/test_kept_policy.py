@@ -16,8 +16,8 @@ def placed(name: str, host: str, *, checked: bool = False) -> PlacedVm:
     return PlacedVm(name, host, (name,), checked)
 
 
-def check(policy: str, vm: PlacedVm, list_members: Callable[[], list[PlacedVm]]) -> None:
-    require_kept_policy(vm, Membership("cg", "id", policy, ()), list_members, 0.05, 0.001)
+def check(policy: str, vm: PlacedVm, list_members: Callable[[], list[PlacedVm]], wait_s: float = 0.05) -> None:
+    require_kept_policy(vm, Membership("cg", "id", policy, ()), list_members, wait_s, 0.001)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_broken_policy_is_noticed(policy: str, host: str, is_kept: bool) -> No
 
 def test_the_elder_waits_until_the_younger_has_failed() -> None:
     vm, looks = placed("a", "h1"), [[placed("b", "h1")], [placed("b", "h1")], []]
-    check("anti-affinity", vm, lambda: looks.pop(0))
+    check("anti-affinity", vm, lambda: looks.pop(0), wait_s=60.0)
     assert not looks
 
 

@@ -17,6 +17,7 @@ from tests.peers.incus import own_number
 from tests.peers.incus.cluster import MEMBERS, NETWORK, POOL, Cluster
 from tests.peers.incus.front import Front
 from tests.peers.incus.packages import kernel
+from tests.peers.lxd.placement_groups import PlacementGroups
 
 from coterie.cpi.conformance.bed import Inventory
 from coterie.cpi.conformance.hands import Faults
@@ -31,6 +32,8 @@ from peers.incus_operator import IncusOperator
 from peers.sandbox_bed import _ledger
 
 CLUSTER = Cluster(own_number())
+IS_LXD = CLUSTER.daemon.data == "lxd"
+PLACEMENT_GROUPS = PlacementGroups()  # of LXD, whose build here has none yet
 # methods of the contract → the request that a fault bends
 REQUESTS = {
     "create_vm": ("POST", "/1.0/instances"),
@@ -40,6 +43,11 @@ REQUESTS = {
 }
 MEMORY_LIMITS = not Path("/sys/fs/cgroup/memory").exists()  # liblxc fails to set them in cgroups of version 1
 _numbers = itertools.count(10)
+_OF_LXD = {
+    "security_groups": Reason(
+        "LXD has no ACLs of NICs on bridges", "LXD documentation, Type: nic, bridged: it has no option security.acls"
+    )
+}
 _LISTS = {
     "no pages": Reason("Incus answers whole lists", "Incus REST API, /1.0/instances: it has no paging parameters")
 }
@@ -64,13 +72,15 @@ class IncusBed(SmallBed):
             "a socket and a certificate have no session", "Incus documentation, Remote API authentication"
         ),
         "page_size": _LISTS["no pages"],
+        **(_OF_LXD if IS_LXD else {}),
     }
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.director_uuid = str(uuid.uuid4())
         self.project = "default"  # ACLs of bridges work in the project of the bridge only
-        self.front = Front(CLUSTER.socket(), folder / "front.socket")
+        more = {"around": PLACEMENT_GROUPS.around} if IS_LXD else {}
+        self.front = Front(CLUSTER.socket(), folder / "front.socket", **more)
         self.faults = IncusFaults(self.front)
         self.operator = IncusOperator(CLUSTER, self.project)
         self._coordinator = LedgerCoordinator(_ledger(), "kit", lease_s=6.0)
@@ -124,12 +134,14 @@ class IncusBed(SmallBed):
     def inside(self, vm_cid: str) -> Iterator[bool]:
         """Incus's socket in a guest, answered as a guest of that name is."""
         with pytest.MonkeyPatch.context() as patch, self.front.guest(vm_cid) as path:
-            patch.setattr(machines, "GUEST_SOCKET", str(path))
+            patch.setattr(machines, "GUEST_SOCKETS", (str(path),))
             yield True
 
     def inventory(self) -> Inventory:
         """Of the project, past the driver; ACLs are the whole cluster's."""
-        return frozenset({*self.operator.contents(), *(one for one in self._acls() if one[1] not in self._acls_before)})
+        acls = {one for one in self._acls() if one[1] not in self._acls_before}
+        own = {("placement_group", name) for name in PLACEMENT_GROUPS.names(self.project)}
+        return frozenset({*self.operator.contents(), *acls, *own})
 
     def close(self) -> None:
         self.front.close()

@@ -68,7 +68,7 @@ class IncusOperator(Operator):
             folder.type = tarfile.DIRTYPE
             tar.addfile(folder)
         raw = archive.getvalue()
-        self.call("POST", "/1.0/images", raw, **{"x-incus-properties": urlencode(properties)})
+        self.call("POST", "/1.0/images", raw, **{f"x-{self.cluster.daemon.data}-properties": urlencode(properties)})
         return hashlib.sha256(raw).hexdigest()
 
     def create(self, kind: Kind, az: str) -> str | None:

@@ -220,6 +220,30 @@ def test_a_tail_forgets_what_is_settled(ledger: Ledger) -> None:
         assert tail.more(tx, 10) == []
 
 
+def test_a_tail_reads_what_it_leaves_out_only_once(ledger: Ledger) -> None:
+    with ledger.read() as tx:
+        now = time(tx)
+    for number in (10, 11, 12):
+        rows.event(ledger, None, 0, id=number, kind="audit", at=now - 600)
+    rows.event(ledger, None, 0, id=13, kind="audit", at=now - 40)
+    tail = events.Tail(5, events.Filter(kind="node.up"))
+    with ledger.read() as tx:
+        assert tail.more(tx, 10) == []
+        assert tail.floor == 12, "one before the youngest may still come in"
+    rows.event(ledger, 1, 1, id=14, at=now)
+    with ledger.read() as tx:
+        assert [e["id"] for e in tail.more(tx, 10)] == [14]
+        assert tail.more(tx, 10) == []
+
+
+def test_a_tail_passes_nothing_over_that_it_has_not_read(ledger: Ledger) -> None:
+    for number in (10, 11, 12):
+        rows.event(ledger, 1, number, id=number)
+    tail = events.Tail(5, events.Filter(kind="node.up"))
+    with ledger.read() as tx:
+        assert [[e["id"] for e in tail.more(tx, 2)] for _ in range(3)] == [[10, 11], [12], []]
+
+
 def test_clouds_show_the_newest_fact_of_each_subject(ledger: Ledger) -> None:
     rows.put(ledger, "clouds", name="lab", driver="sandbox", properties={"account": "a"}, conductor_group="")
     rows.node(ledger, "broker", 0)

@@ -1,14 +1,9 @@
-"""A real Incus cluster of three members on one machine: Debian's own daemon, each in namespaces of its own."""
+"""A real Incus cluster of three members on one machine: Debian's own daemon, each in namespaces of its own. Or one of
+LXD, where `COTERIE_LXD` names the folder of its build."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
-
-
-def folder(number: int = 0) -> Path:
-    """Of this cluster of the machine. Short, since the path of a socket may have 107 characters."""
-    return Path(os.environ.get("COTERIE_INCUS", "/var/tmp/coterie-incus") + (f"-{number}" if number else ""))
 
 
 def own_number() -> int:

@@ -19,8 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.peers.incus import emulation, folder
-from tests.peers.incus.packages import DAEMON, kernel, runs_machines
+from tests.peers.incus import emulation
+from tests.peers.incus.daemons import INCUS, Daemon, chosen
+from tests.peers.incus.packages import kernel, runs_machines
 
 MEMBERS = ("inc1", "inc2", "inc3")
 MACHINES_ON = MEMBERS[:2]  # run virtual machines where QEMU is installed; the last one only where KVM works
@@ -39,9 +40,9 @@ esac
 """
 _INIT = """#!/bin/bash
 mount -t overlay overlay -o lowerdir=/etc,upperdir={m}/etc,workdir={m}/work /etc || exit 1
-mount -t tmpfs tmpfs /run; mkdir -p /run/incus
-for p in lib log cache; do mkdir -p /var/$p/incus; mount --bind {m}/$p /var/$p/incus || exit 1; done
-rm -f /var/lib/incus/unix.socket; hostname {name}
+mount -t tmpfs tmpfs /run; mkdir -p /run/{data}
+for p in lib log cache; do mkdir -p /var/$p/{data}; mount --bind {m}/$p /var/$p/{data} || exit 1; done
+rm -f /var/lib/{data}/unix.socket; hostname {name}
 {devices}PATH={m}/bin:$PATH {daemon} --group root &
 while :; do wait; sleep 0.2; done
 """
@@ -56,9 +57,11 @@ class Refused(Exception):
 class Cluster:
     """One of several that a machine may have, each with a number, a folder and networks of its own."""
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, daemon: Daemon | None = None) -> None:
+        self.daemon = daemon or chosen()
+        number += self.daemon.first
         self.number = number
-        self.folder = folder(number)
+        self.folder = self.daemon.folder(number)
         self.guests = f"10.{78 + 2 * number}"
         self._net = f"10.79.{number}"
         self._prefix = f"cotinc{number}"  # of namespaces and links
@@ -162,6 +165,10 @@ class Cluster:
         """The one that members show on the network."""
         return str(self.call("GET", "/1.0")["environment"]["certificate"])
 
+    def run_client(self, name: str, *words: str) -> str:
+        """What the daemon's own client prints."""
+        return self._run(name, self.daemon.client, *words)
+
     @property
     def url(self) -> str:
         return f"https://{self._net}.11:8443"
@@ -200,9 +207,10 @@ class Cluster:
         own = [line for line in _lines("/etc/subuid") if not line.startswith("root:")]
         for path in ("subuid", "subgid"):
             (member / "etc" / path).write_text("\n".join([*own, "root:1000000:1000000000"]) + "\n")
-        devices, words = emulation.prepare(member) if name in MACHINES_ON and _emulates() else ("", [])
-        daemon = " ".join([*words, str(DAEMON)])
-        _write_program(member / "init", _INIT.format(m=member, name=name, devices=devices, daemon=daemon))
+        is_emulating = self.daemon == INCUS and name in MACHINES_ON and _emulates()
+        devices, words = emulation.prepare(member) if is_emulating else ("", [])
+        daemon, data = " ".join([*words, str(self.daemon.path)]), self.daemon.data
+        _write_program(member / "init", _INIT.format(m=member, name=name, devices=devices, daemon=daemon, data=data))
         if not self._tracks_bridges():
             _write_program(member / "bin" / "nft", _NFT.format(nft=shutil.which("nft")))
         _ip("netns", "add", space)
@@ -229,7 +237,7 @@ class Cluster:
         self._preseed(first, f'config: {{core.https_address: "{self._net}.11:8443"}}\n')
         self._preseed(first, f"cluster: {{server_name: {first}, enabled: true}}\n")
         for name in MEMBERS[1:]:
-            token = self._incus(first, "cluster", "add", name, "-q").strip().splitlines()[-1]
+            token = self.run_client(first, "cluster", "add", name, "-q").strip().splitlines()[-1]
             address = f"{self._net}.1{name[-1]}:8443"
             text = f"cluster:\n  enabled: true\n  server_address: {address}\n  cluster_token: {token}\n"
             self._preseed(name, text)
@@ -245,13 +253,13 @@ class Cluster:
             self.call("POST", "/1.0/cluster/groups", {"name": group, "members": members})
 
     def _preseed(self, name: str, text: str) -> None:
-        self._incus(name, "admin", "init", "--preseed", given=text)
+        self._run(name, *self.daemon.init, "--preseed", given=text)
 
-    def _incus(self, name: str, *words: str, given: str = "") -> str:
-        env = {**os.environ, "INCUS_DIR": str(self.folder / name / "lib"), "HOME": str(self.folder)}
-        ran = subprocess.run(["incus", *words], env=env, input=given, capture_output=True, text=True, check=False)
+    def _run(self, name: str, *words: str, given: str = "") -> str:
+        env = {**os.environ, self.daemon.variable: str(self.folder / name / "lib"), "HOME": str(self.folder)}
+        ran = subprocess.run(words, env=env, input=given, capture_output=True, text=True, check=False)
         if ran.returncode:
-            raise SystemExit(f"incus {' '.join(words)} on {name}: {ran.stderr[-1000:]}")
+            raise SystemExit(f"{' '.join(words)} on {name}: {ran.stderr[-1000:]}")
         return ran.stdout
 
     def _free_loops(self) -> None:

@@ -8,7 +8,7 @@ import re
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -19,8 +19,10 @@ _HOP = ("connection", "keep-alive", "transfer-encoding", "content-length")
 
 
 class Front:
-    def __init__(self, target: str, path: Path) -> None:
+    def __init__(self, target: str, path: Path, around: Callable[[Any], Any] = lambda forward: forward) -> None:
+        """`around`: makes of the way to the server one to a server that has more."""
         self.path = path
+        self._forward = around(self._send)
         self._target = target
         self._bends: list[tuple[str, re.Pattern[str], str, int]] = []
         self._lock = threading.Lock()
@@ -77,7 +79,7 @@ class Front:
             self._bends = [one for one in self._bends if one not in found]
         return [(how, status) for _, _, how, status in found]
 
-    def _forward(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def _send(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection("incus", timeout=90)
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.settimeout(90)

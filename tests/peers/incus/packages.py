@@ -31,7 +31,7 @@ def missing() -> str:
     lacking = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if DAEMON.exists() and not lacking:
         return ""
-    if _codename() == "bookworm":
+    if codename() == "bookworm":
         return "python3 -m tests.peers.incus install"
     return f"apt-get install --no-install-recommends {' '.join(PACKAGES)}"
 
@@ -51,9 +51,9 @@ def install(*, machines: bool) -> None:
     if missing():
         _install_daemon()
     if machines and not runs_machines():
-        newer = () if _codename() == "bookworm" else _NEWER_PACKAGES
-        _apt([], "update")
-        _apt(["--no-install-recommends"], "install", *MACHINE_PACKAGES, *newer)
+        newer = () if codename() == "bookworm" else _NEWER_PACKAGES
+        apt([], "update")
+        apt(["--no-install-recommends"], "install", *MACHINE_PACKAGES, *newer)
         _fetch_kernel()
 
 
@@ -68,29 +68,29 @@ def _fetch_kernel() -> None:
         words = ["apt-cache", "depends", "--important", _KERNEL]
         listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         name = next(word for word in listed.split() if word.startswith("linux-image-") and word != _KERNEL)
-        _apt([], "download", name, cwd=folder)
+        apt([], "download", name, cwd=folder)
         for path in Path(folder).iterdir():
             path.rename(_KERNELS / path.name)
 
 
 def _install_daemon() -> None:
     with tempfile.TemporaryDirectory(prefix="coterie-incus-apt-") as folder:
-        options = _sources(Path(folder)) if _codename() == "bookworm" else []
+        options = sources(Path(folder), "bookworm-backports") if codename() == "bookworm" else []
         policy = Path("/usr/sbin/policy-rc.d")
         mine = not policy.exists()
         if mine:
             policy.write_text("#!/bin/sh\nexit 101\n")
             policy.chmod(0o755)
         try:
-            _apt(options, "update")
-            _apt([*options, "--no-install-recommends"], "install", *PACKAGES)
+            apt(options, "update")
+            apt([*options, "--no-install-recommends"], "install", *PACKAGES)
         finally:
             if mine:
                 policy.unlink()
 
 
-def _sources(folder: Path) -> list[str]:
-    """The machine's sources and, beside each, the same with the suite of the backports."""
+def sources(folder: Path, suite: str) -> list[str]:
+    """The machine's sources and, beside each, the same of this suite, which then comes first."""
     parts, lists = folder / "parts", folder / "lists"
     parts.mkdir()
     (lists / "partial").mkdir(parents=True)
@@ -101,35 +101,35 @@ def _sources(folder: Path) -> list[str]:
         if "bookworm" not in text or "debian" not in text:
             continue
         (parts / path.name).write_text(text)
-        backports = _backports(text, path.suffix == ".sources")
-        if backports:
-            (parts / f"backports-{path.name}").write_text(backports)
+        others = _of_suite(text, path.suffix == ".sources", suite)
+        if others:
+            (parts / f"other-{path.name}").write_text(others)
     chosen = ["-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={parts}"]
-    return [*chosen, "-o", f"Dir::State::lists={lists}", "-t", "bookworm-backports"]
+    return [*chosen, "-o", f"Dir::State::lists={lists}", "-t", suite]
 
 
-def _backports(text: str, is_paragraphs: bool) -> str:
+def _of_suite(text: str, is_paragraphs: bool, suite: str) -> str:
     """Of those that name the suite itself, not its updates or security."""
     if not is_paragraphs:
         lines = [line for line in text.splitlines() if " bookworm " in line and line.startswith("deb ")]
-        return "".join(line.replace(" bookworm ", " bookworm-backports ") + "\n" for line in lines)
+        return "".join(line.replace(" bookworm ", f" {suite} ") + "\n" for line in lines)
     found = []
     for paragraph in text.split("\n\n"):
         lines = paragraph.splitlines()
         suites = next((line for line in lines if line.startswith("Suites:")), "")
         if "bookworm" in suites.split()[1:]:
-            found.append("\n".join("Suites: bookworm-backports" if line == suites else line for line in lines))
+            found.append("\n".join(f"Suites: {suite}" if line == suites else line for line in lines))
     return "\n\n".join(found) + "\n" if found else ""
 
 
-def _codename() -> str:
+def codename() -> str:
     words = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     return words.get("VERSION_CODENAME", "").strip('"')
 
 
-def _apt(options: list[str], *words: str, cwd: str | None = None) -> None:
+def apt(options: list[str], *words: str, cwd: Path | str | None = None) -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LANG": "C.UTF-8"}
-    given = [one for one in options if one not in ("-t", "bookworm-backports")] if words[0] == "update" else options
+    given = options[: options.index("-t")] if words[0] == "update" and "-t" in options else options
     command = ["apt-get", *_OPTIONS, *given, *words]
     ran = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False)
     if ran.returncode:

@@ -127,8 +127,9 @@ def requirement_items(needs: Needs, require: Callable[[GroupMetadata], object]) 
         except _FINDINGS as error:
             if error.retryable:
                 raise
-            field = _field(error, "placement.policy")
-            yield CheckItem(f"server group {group['name']}", False, f"{field}: {error}", error.remedy)
+            yield CheckItem(
+                f"server group {group['name']}", False, f"{_field(error, 'placement.policy')}: {error}", error.remedy
+            )
 
 
 def security_group_items(needs: Needs, require: Callable[[str | None, GroupMetadata], object]) -> Iterator[CheckItem]:

@@ -128,8 +128,9 @@ class SingleWriter(Generic[E]):
         domain = f"{self._driver}:{self._cpi.cloud}/{purpose}/{zlib.crc32(key.encode()) % _DOMAINS}"
         outcome: Json = {"later": True}
         while outcome.get("later"):
-            asked_at = running_on()
-            outcome = self._coordinator.submit(self._cpi, domain, {**change, "lasts_s": self._settle_s / 2})
+            asked_at, lasts_s = running_on(), self._settle_s / 2
+            until = time.time() + lasts_s  # for conductors of release 0.1.0, which may hold the domain
+            outcome = self._coordinator.submit(self._cpi, domain, {**change, "lasts_s": lasts_s, "until": until})
         if not outcome.get("ok"):
             raise revive(outcome.get("error") or {})
         return Created(str(outcome["id"]), bool(outcome["made"]), asked_at)
@@ -151,8 +152,9 @@ class SingleWriter(Generic[E]):
     def apply_together(self, handler: BatchHandler, changes: Sequence[Json]) -> list[Json]:
         """The same where one handler takes all changes at once. It writes to the ledger only, so it holds no lease: it
         counts for nothing once the domain is another's."""
-        answers = iter(handler([change for change in changes if _is_in_time(change)]))
-        return [self._outcome(next(answers)) if _is_in_time(change) else dict(_LATER) for change in changes]
+        in_time = [_is_in_time(change) for change in changes]
+        answers = iter(handler([change for change, is_in_time in zip(changes, in_time, strict=True) if is_in_time]))
+        return [self._outcome(next(answers)) if is_in_time else dict(_LATER) for is_in_time in in_time]
 
     def _apply_one(self, handler: Handler, domain: str, change: Json) -> Json:
         try:
@@ -175,7 +177,10 @@ def running_on() -> float:
 
 
 def _is_in_time(change: Json, taken_s: float = 0.0) -> bool:
-    """Measured by the coordinator, since the clocks of two machines differ. One that does not tell has just begun."""
+    """Measured by the coordinator, since the clocks of two machines differ. One that does not tell has just begun.
+    Conductors of release 0.1.0 wrote a moment of their own clock only."""
+    if "lasts_s" not in change:
+        return bool(time.time() < change["until"])
     return bool(change.get("waited_s", 0.0) + taken_s < change["lasts_s"])
 
 

@@ -369,10 +369,10 @@ def find_to_adopt(cloud: NamedGroups, metadata: GroupMetadata) -> ExistingGroup 
     return found[0]
 
 
-def group_missing(cid: str) -> GroupMissing:
+def group_missing(cid: str, why: str = "it was deleted behind our back") -> GroupMissing:
     return GroupMissing(
         f"server group {cid} is missing",
-        why="it was deleted behind our back",
+        why=why,
         remedy="deploy again so that the group is made anew, or take the VM out of the group",
     )
 

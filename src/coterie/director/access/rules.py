@@ -24,7 +24,7 @@ class Rule:
 
 
 RULES = (
-    Rule("GET HEAD OPTIONS", r"/v1/tokens(/.*)?", "admin", changes=False),
+    Rule("GET HEAD OPTIONS", r"/v1/(tokens|console/sessions)(/.*)?", "admin", changes=False),
     Rule("GET HEAD OPTIONS", r"/v1/cleanups(/.*)?|/v1/config|/metrics", "viewer", whole=True, changes=False),
     Rule("GET HEAD OPTIONS", r".*", "viewer", changes=False),
     Rule("POST", r"/v1/console/links", "viewer"),

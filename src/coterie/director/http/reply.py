@@ -22,8 +22,16 @@ Json = dict[str, Any]
 Word = Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9_.:/@+~#, -]*$")]
 
 
+class OwnJson(JSONResponse):
+    """For what the program itself is made of, such as examples in its documentation: there is no secret in it."""
+
+    def render(self, content: Any) -> bytes:
+        return super().render(hide_newer_fields(content))
+
+
 class SafeJson(JSONResponse):
-    """Every answer passes here, so no route can forget to hide secrets, or fields newer than the caller's version."""
+    """Every other answer passes here, so no route can forget to hide secrets, or fields newer than the caller's
+    version."""
 
     def render(self, content: Any) -> bytes:
         shown = hide_newer_fields(hide(content))

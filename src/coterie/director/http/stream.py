@@ -47,9 +47,9 @@ async def task_events(context: AppContext, task: int, last: int) -> Source:
         await asyncio.sleep(0 if rows else _LOOK_S)
 
 
-async def all_events(context: AppContext, last: int | None) -> Source:
-    """Every event from now on, or from after `last`."""
-    tail = await _run(context, _tail, context, last)
+async def all_events(context: AppContext, last: int | None, wanted: events.Filter = events.EVERY) -> Source:
+    """Every wanted event from now on, or from after `last`."""
+    tail = await _run(context, _tail, context, last, wanted)
     yield ": following\n\n"
     quiet, credential = 0.0, _Credential(current())
     while not context.ending:
@@ -95,9 +95,9 @@ def _read_task(
         return rows, tasks.one(tx, task) if state not in tasks.UNFINISHED else None
 
 
-def _tail(context: AppContext, last: int | None) -> events.Tail:
+def _tail(context: AppContext, last: int | None, wanted: events.Filter) -> events.Tail:
     with context.ledger.read() as tx:
-        return events.Tail(events.newest(tx) if last is None else last)
+        return events.Tail(events.newest(tx) if last is None else last, wanted)
 
 
 def _read_tail(context: AppContext, tail: events.Tail, credential: _Credential) -> list[dict[str, Any]]:

@@ -62,10 +62,11 @@ async def index(
     ] = None,
     last: LastEvent = None,
 ) -> Response:
-    """Newest first; the stream begins now, or after Last-Event-ID."""
+    """Newest first; the stream begins now, or after Last-Event-ID. Both are of the events that are wanted."""
+    wanted = events.Filter(kind, subject, deployment, without)
     if _wants_stream(request):
-        return _EventStream(context, stream.all_events(context, last))
-    return SafeJson(await run_in_threadpool(_page, context, part, kind, subject, deployment, without))
+        return _EventStream(context, stream.all_events(context, last, wanted))
+    return SafeJson(await run_in_threadpool(_page, context, part, wanted))
 
 
 def _wants_stream(request: Request) -> bool:
@@ -83,17 +84,9 @@ def _page_of_task(context: AppContext, task: int, part: Slice) -> Json:
         return listing(events.of_task(tx, task, part))
 
 
-def _page(
-    context: AppContext,
-    part: Slice,
-    kind: str | None,
-    subject: str | None,
-    deployment: str | None,
-    without: str | None,
-) -> Json:
+def _page(context: AppContext, part: Slice, wanted: events.Filter) -> Json:
     with context.ledger.read() as tx:
-        found = events.page(tx, part, deployment=deployment, without=without, kind=kind, subject=subject)
-        return listing(require_names(tx, found, deployment=deployment))
+        return listing(require_names(tx, events.page(tx, part, wanted), deployment=wanted.deployment))
 
 
 class _EventStream(StreamingResponse):

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Path
 
 from coterie.cpi.load import forms_of
-from coterie.director.http.reply import Json, Resource
+from coterie.director.http.reply import Json, OwnJson, Resource
 from coterie.director.routes.noun import noun
 from coterie.manifest.explain import explain
 
@@ -21,6 +21,6 @@ class Explanation(Resource):
     description: str
 
 
-@router.get("/{path:path}", response_model=Explanation)
+@router.get("/{path:path}", response_model=Explanation, response_class=OwnJson)
 def show(path: Annotated[str, Path(max_length=500, examples=["instance_groups.placement.policy"])]) -> Json:
     return asdict(explain(path, forms_of))

@@ -8,7 +8,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from coterie.cpi.drivers.gcp.domains import Domains
 from peers.gcp_bed import GcpBed
 
 from coterie.cpi.conformance.expect import expect_error
@@ -28,6 +27,7 @@ from coterie.cpi.contract import (
 from coterie.cpi.drivers.gcp.checks import RIGHTS
 from coterie.cpi.drivers.gcp.client import Client, Refusal
 from coterie.cpi.drivers.gcp.create_vm import _Creation
+from coterie.cpi.drivers.gcp.server_groups import Domains
 from coterie.cpi.kit.kept_policy import YoungerStays
 from coterie.cpi.kit.waits import Overdue
 from coterie.sandbox.fronts.gcp.call import Call, Trick

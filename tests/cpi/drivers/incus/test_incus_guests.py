@@ -95,6 +95,7 @@ def test_rules_of_a_security_group_reach_the_guest_in_place(lab: Lab) -> None:
     def rules(port: str) -> SecurityGroup:
         return SecurityGroup("guest-web", ({"protocol": "tcp", "ports": port, "cidr": f"{CLUSTER.guests}.0.0/16"},))
 
+    lab.needs_security_groups()
     group, ip = lab.group(security_groups=[rules("80")]), str(lab.bed.address("z1"))
     machine(lab, ip, group=group)
     facts(ip)

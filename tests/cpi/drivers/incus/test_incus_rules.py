@@ -42,6 +42,7 @@ def shown(lab: Lab, group: str) -> list[Any]:
     ids=["drop", "disabled", "source port", "lists", "both ends"],
 )
 def test_a_persons_entry_is_told_and_exactly_it_goes(bed: IncusBed, lab: Lab, entries: list[dict[str, Any]]) -> None:
+    lab.needs_security_groups()
     web = SecurityGroup("guest-web", (WEB,))
     group, ip = lab.group(security_groups=[web]), str(bed.address("z1"))
     machine(lab, ip, group=group)
@@ -59,6 +60,7 @@ def test_a_persons_entry_is_told_and_exactly_it_goes(bed: IncusBed, lab: Lab, en
 
 
 def test_an_entry_with_lists_that_says_what_rules_of_ours_say_stays(bed: IncusBed, lab: Lab) -> None:
+    lab.needs_security_groups()
     web = SecurityGroup("guest-web", (WEB, {**WEB, "ports": "443"}))
     group = lab.group(security_groups=[web])
     row = bed.operator.call("GET", "/1.0/network-acls/guest-web")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,11 +53,8 @@ def open_cloud(bed: IncusBed, properties: dict[str, Any]) -> Cpi:
 
 
 def token() -> str:
-    env = {**os.environ, "INCUS_DIR": str(CLUSTER.folder / "inc1" / "lib"), "HOME": str(CLUSTER.folder)}
-    ran = subprocess.run(
-        ["incus", "config", "trust", "add", NAME, "-q"], env=env, capture_output=True, text=True, check=True
-    )
-    return ran.stdout.strip().splitlines()[-1]
+    named = ["--name", NAME] if CLUSTER.daemon.name == "LXD" else [NAME]
+    return CLUSTER.run_client("inc1", "config", "trust", "add", *named, "-q").strip().splitlines()[-1]
 
 
 def test_a_token_has_the_certificate_trusted_and_is_needed_once(

@@ -187,7 +187,7 @@ def test_a_group_may_be_nothing_but_security_groups(lab: Lab) -> None:
 def test_a_cloud_without_security_groups_refuses_them(lab: Lab) -> None:
     """Silently leaving a firewall out would be worse than any error."""
     lab.needs("create_server_group")
-    if "security_group" in lab.capabilities.kinds:
+    if lab.has_security_groups:
         assert security_groups_of(lab, lab.group(security_groups=[WEB]))
         return
     expect_error(

@@ -139,7 +139,8 @@ class Client:
         self.http = Http(settings.http_options())
         self.endpoint = settings.endpoint or CLOUDS[settings.environment][1]
         self.waits = Waits(settings.state_timeout, settings.poll_s, slowest_poll_s=max(settings.poll_s, 5.0))
-        self.calls = HttpCalls(self.http, permit, Login(settings, permit.credential_sources).token, "Azure", _REACH)
+        login = Login(settings, permit.credential_sources)
+        self.calls = HttpCalls(self.http, permit, login.token, "Azure", _REACH)
 
     # -- ids --
 

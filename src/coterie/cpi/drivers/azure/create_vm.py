@@ -9,7 +9,6 @@ from http import HTTPStatus
 
 from coterie.cpi.contract import (
     CpiError,
-    GroupMissing,
     InvalidCall,
     Json,
     NetworkNotFound,
@@ -41,7 +40,7 @@ from coterie.cpi.kit.create_vm import (
 from coterie.cpi.kit.kept_policy import PlacedVm, require_kept_policy
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
-from coterie.cpi.kit.server_groups import Membership
+from coterie.cpi.kit.server_groups import Membership, group_missing
 from coterie.slotted import dataclass
 
 Args = CreateVmArgs[VmSpec]
@@ -212,11 +211,7 @@ class _Creation:
         type_, name = carrier_of(membership.group)
         gone = error.is_one("InvalidResourceReference", "NotFound", "ResourceNotFound", "ParentResourceNotFound")
         if gone and name.lower() in error.why.lower():
-            return GroupMissing(
-                f"server group {membership.cid} is missing",
-                why=error.why,
-                remedy="deploy again so that the group is made anew",
-            )
+            return group_missing(membership.cid, error.why)
         if error.kind is NoPlacement and type_ == "availability set":
             return self._say_sizes(error, name)
         return error

@@ -41,7 +41,7 @@ from coterie.cpi.kit.group_records import GroupRecord, GroupRecords
 from coterie.cpi.kit.marking import GROUP
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import SecurityGroups
-from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups
+from coterie.cpi.kit.server_groups import ExistingGroup, Membership, ServerGroups, group_missing
 from coterie.slotted import dataclass
 
 SET_MEMBERS, SCALE_SET_MEMBERS = 200, 1000
@@ -370,11 +370,7 @@ class ScaleSets:
     def require_open(self, cid: str, name: str, zones: Sequence[str]) -> None:
         row = self.client.get("scale set", name)
         if row is None or tag_of(row, _CLOSING):
-            raise GroupMissing(
-                f"server group {cid} is missing",
-                why="its scale set is gone" if row is None else "its scale set is being deleted",
-                remedy="deploy again so that the group is made anew",
-            )
+            raise group_missing(cid, "its scale set is gone" if row is None else "its scale set is being deleted")
         has = list(row.get("zones") or [])
         if not all(_fits(has, zone) for zone in zones or [""]):
             raise InvalidCall(

@@ -44,11 +44,8 @@ class Stemcells:
             return light
         tags = marked(mark, **user_tags(env.get("tags") or {}))
         generation = str(cloud_properties.get("generation") or "gen2").upper().replace("GEN", "V")
-        try:
-            with open_disk(Path(image_path)) as file:
-                return self._create(file, generation, tags, mark)
-        except FileNotFoundError as error:
-            raise CpiError("the image cannot be read", why=str(error), remedy="name a file that exists") from error
+        with open_disk(Path(image_path)) as file:
+            return self._create(file, generation, tags, mark)
 
     def _create(self, file: IO[bytes], generation: str, tags: Mapping[str, str], mark: Mark) -> str:
         """Calls under one mark upload to the same disk. Whichever of them makes the image deletes the disk, and the

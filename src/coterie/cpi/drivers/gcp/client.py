@@ -208,9 +208,9 @@ class Client:
 
     # -- changes --
 
-    def insert(self, what: str, path: str, body: Row, mark: Mark) -> Row:
+    def insert(self, what: str, path: str, body: Row, mark: Mark, remove: Callable[[], object] | None = None) -> Row:
         """The row of `insert_once` for what has its name from the mark alone, so that nothing else has that name."""
-        return require_marked(self.insert_once(what, path, body, mark), mark)
+        return require_marked(self.insert_once(what, path, body, mark, remove), mark)
 
     def insert_once(
         self, what: str, path: str, body: Row, mark: Mark | None, remove: Callable[[], object] | None = None

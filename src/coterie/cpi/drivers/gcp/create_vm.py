@@ -116,15 +116,14 @@ class _Creation:
 
     def boot(self, resolved: Row, undo: Undo) -> Row:
         """What is there stays, whatever becomes of this call: another under the mark may have answered it."""
-        what, path = f"create VM {self._cid}", self._client.path("instances", self._cid)
+        path, what = self._client.path("instances", self._cid), f"create VM {self._cid}"
         try:
-            row = self._client.insert_once(what, path, resolved, self._args.mark, self._remove_rest)
+            row = self._client.insert(what, path, resolved, self._args.mark, self._remove_rest)
         except Refusal as error:
             membership = self._membership
             if membership and error.is_missing and f"resourcePolicies/{membership.group}" in error.why:
                 raise group_missing(membership.cid) from error
             raise
-        require_marked(row, self._args.mark)
         self._created_at = time.monotonic()
         return self._wait_until_running(row)
 

@@ -18,6 +18,7 @@ from coterie.cpi.kit.quotas import Quotas, az_item, host, host_items, quota
 from coterie.slotted import dataclass
 
 _RESOURCES = {"vm": "instances"}
+_NAMES = {"incus": "Incus", "lxd": "LXD"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Checks:
             return CheckItem("rights", False, "Incus does not trust the client certificate", remedy)
         self._project()
         version = server["environment"].get("server_version")
-        return CheckItem("rights", True, f"Incus {version}, project {self.client.settings.project}")
+        name = _NAMES.get(self.members.brand(), "Incus")
+        return CheckItem("rights", True, f"{name} {version}, project {self.client.settings.project}")
 
     def _project(self) -> Row:
         name = self.client.settings.project

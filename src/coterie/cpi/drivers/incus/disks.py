@@ -24,7 +24,7 @@ _CONTENT = {CONTAINER: "filesystem", MACHINE: "block"}
 _BY_ID = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_"
 _WHOLE = "whole"
 STORE = "/var/vcap/store"
-_SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas")
+_SHARED = ("ceph", "cephfs", "lvmcluster", "linstor", "truenas", "powerflex", "pure", "alletra")
 _MIB = {"": 1 / 2**20, "B": 1 / 2**20, "KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 2**20}
 
 
@@ -136,7 +136,7 @@ class Disks:
         volume = str(row["name"])
         if vm["type"] == CONTAINER:
             return {"path": device["path"], "id": volume, "volume_id": volume}
-        serial = f"incus_{name.replace('-', '--')}"  # as Incus writes it
+        serial = f"{self.members.brand()}_{name.replace('-', '--')}"  # as the server writes it
         return {"path": f"{_BY_ID}{serial}", "id": serial, "volume_id": volume}
 
     def detach(self, vm_cid: str, disk_cid: str) -> None:

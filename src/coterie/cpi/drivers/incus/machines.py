@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from coterie.cpi.contract import CpiError, Json, NoPlacement, Unavailable
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
@@ -15,7 +16,7 @@ from coterie.cpi.kit.sizes import read_requirements
 from coterie.cpi.kit.waits import Waits
 from coterie.slotted import dataclass
 
-GUEST_SOCKET = "/dev/incus/sock"
+GUEST_SOCKETS = ("/dev/incus/sock", "/dev/lxd/sock")
 _TIMEOUT_S = 3.0
 
 
@@ -151,18 +152,21 @@ class Machines:
 
         from coterie.cpi.drivers.incus.client import SocketConnection
 
-        connection = SocketConnection(GUEST_SOCKET, _TIMEOUT_S)
+        path = next((one for one in GUEST_SOCKETS if Path(one).exists()), GUEST_SOCKETS[0])
+        connection = SocketConnection(path, _TIMEOUT_S)
         try:
             connection.request("GET", "/1.0/meta-data")
             text = connection.getresponse().read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise not_inside(GUEST_SOCKET, error) from error
+            raise not_inside(path, error) from error
         finally:
             connection.close()
         words = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
         if "local-hostname" not in words:
             raise CpiError(
-                "Incus does not tell the name of this instance", why=text[:200], remedy="set security.guestapi"
+                "the server does not tell the name of this instance",
+                why=text[:200],
+                remedy="set security.guestapi, or security.devlxd on LXD",
             )
         return words["local-hostname"].strip()
 

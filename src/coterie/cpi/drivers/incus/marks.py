@@ -11,6 +11,8 @@ from coterie.cpi.kit.marking import DIRECTOR, INTENT, mark_tags, metadata_tags, 
 
 USER = "user."
 POLICY = f"{USER}coterie-policy"
+GROUP = f"{USER}coterie-group"
+PLACEMENT = "placement.group"  # of LXD: the placement group that an instance, or all that has a profile, is in
 HOSTS = f"{USER}coterie-hosts"  # of a host-affinity group: members' names, or @ and a cluster group
 RECORD = f"{USER}coterie-record-"
 ATTACHED = f"{USER}coterie-attached"  # on a volume that some VM had, so that it may hold data
@@ -75,7 +77,12 @@ def of_address(ip: str, network: str) -> dict[str, str]:
 
 def of_group(profile: str) -> dict[str, str]:
     """Of a VM that uses this profile: a profile's config is part of its VMs' expanded one."""
-    return {f"expanded_config.{USER}coterie-group": profile}
+    return {f"expanded_config.{GROUP}": profile}
+
+
+def fits(row: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """Whether keys of its config are as a filter wants them."""
+    return all((row.get("config") or {}).get(key.removeprefix("config.")) == value for key, value in wanted.items())
 
 
 def moment(text: object) -> float | None:

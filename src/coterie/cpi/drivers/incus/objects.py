@@ -4,7 +4,6 @@ whole lists, from its own database: what is on a silent member is in them, too."
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
 from coterie.cpi.contract import CloudObject, Kind, Mark, read_keep_words, read_name
 from coterie.cpi.drivers.incus import stemcells
@@ -14,6 +13,7 @@ from coterie.cpi.drivers.incus.machines import Machines
 from coterie.cpi.drivers.incus.marks import (
     UNREAD,
     describe,
+    fits,
     mark_of,
     moment,
     of_director,
@@ -36,6 +36,7 @@ _STATES: Mapping[str, str | None] = {
     "Error": None,
 }
 _HOLDERS = "_holders"
+_FILTERS_ALL = "api_filtering_extended"  # the extension of the API by which the lists of all kinds can be filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +48,20 @@ class Objects:
     stemcells: Stemcells
 
     def table(self) -> ObjectTable:
-        client, groups, security = self.client, self.groups, self.groups.security
+        groups, security = self.groups, self.groups.security
         kinds: dict[Kind, ObjectKind[Row]] = {
             "vm": self._vms(),
             "disk": self._kind(self._volumes, self.disks.read, _describe_disk, lambda cid, _: self.disks.delete(cid)),
             "snapshot": self._snapshots(),
             "image": self._images(),
             "server_group": self._kind(
-                partial(client.rows, "list profiles", "/profiles"),
-                groups.profiles.read,
+                self._server_groups,
+                groups.profiles.read_any,
                 lambda row, _: describe("server_group", str(row["name"]), row, in_use_by=users(row), state="live"),
                 lambda cid, _: groups.delete(cid),
             ),
             "security_group": self._kind(
-                lambda wanted: self._add_holders(client.rows("list network ACLs", "/network-acls", wanted)),
+                lambda wanted: self._add_holders(self._filtered("list network ACLs", "/network-acls", wanted)),
                 self._read_security_group,
                 _describe_security_group,
                 lambda cid, _: security.delete(cid),
@@ -74,6 +75,7 @@ class Objects:
                 filtered=False,
             ),
         }
+        client = self.client
         return ObjectTable(client.director_uuid, kinds, client.permit.limit, client.settings.keep)
 
     def _kind(
@@ -98,6 +100,19 @@ class Objects:
             delete=delete,
             owner=lambda row: tags_of(row).get(DIRECTOR),
         )
+
+    def _server_groups(self, wanted: Mapping[str, str]) -> list[Row]:
+        """Profiles, and of what an interrupted call left, placement groups of LXD that have none."""
+        rows = self._filtered("list profiles", "/profiles", wanted)
+        names = {row["name"] for row in rows}
+        own = self.groups.profiles.placement_groups.rows()
+        return [*rows, *(row for row in own if row["name"] not in names and fits(row, wanted))]
+
+    def _filtered(self, what: str, path: str, wanted: Mapping[str, str]) -> list[Row]:
+        """LXD filters neither profiles nor ACLs: its lists are whole, and filtered here."""
+        if self.groups.profiles.members.offers(_FILTERS_ALL):
+            return self.client.rows(what, path, wanted)
+        return [row for row in self.client.rows(what, path) if fits(row, wanted)]
 
     def _vms(self) -> ObjectKind[Row]:
         """Incus's filter knows nothing of VMs on silent members, of which it tells names only: these are listed by

@@ -182,6 +182,14 @@ class Members:
     def is_clustered(self) -> bool:
         return bool(self.server()["environment"].get("server_clustered"))
 
+    def brand(self) -> str:
+        """incus or lxd."""
+        return str(self.server()["environment"].get("server"))
+
+    def offers(self, extension: str) -> bool:
+        """Whether the API of the servers has this extension."""
+        return extension in (self.server().get("api_extensions") or ())
+
     def groups(self) -> dict[str, list[str]]:
         """Cluster groups and their members; an az is one of them."""
         if not self.is_clustered():

@@ -13,7 +13,10 @@ from coterie.slotted import dataclass, field
 
 SOCKET = "/var/lib/incus/unix.socket"
 CONTAINER, MACHINE = "container", "virtual-machine"  # types of instances
-_OURS = ("user.coterie-", "user.user-data", "boot.autostart", "limits.cpu", "limits.memory", "volatile.")
+_OURS = (
+    *("user.coterie-", "user.user-data", "boot.autostart", "limits.cpu", "limits.memory", "volatile."),
+    "placement.group",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def _read_url(value: Any) -> str:
 def _read_config(value: Any) -> dict[str, str]:
     found = readers.pairs(value)
     if any(key.startswith(_OURS) for key in found):
-        raise ValueError(f"use keys of Incus's instances that begin with none of: {', '.join(_OURS)}")
+        raise ValueError(f"use keys of instances that begin with none of: {', '.join(_OURS)}")
     return found
 
 

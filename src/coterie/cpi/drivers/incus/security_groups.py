@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
-from coterie.cpi.contract import CpiError, InvalidCall, Mark, SecurityRule
+from coterie.cpi.contract import CpiError, InvalidCall, Mark, NotSupported, SecurityRule
 from coterie.cpi.contract.rules import EVERYTHING_OUT, make_rule
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row, look_after
 from coterie.cpi.drivers.incus.marks import mark_config, mark_of, of_mark
+from coterie.cpi.drivers.incus.placement import Members
 from coterie.cpi.kit.parts import Parts
 from coterie.cpi.kit.security_groups import ExistingSecurityGroup, ListedRule
 from coterie.slotted import dataclass
 
 _PATH = "/network-acls"
+_ON_BRIDGES = "network_bridge_acl_devices"  # the extension of the API by which NICs on bridges have ACLs
 _FAR_ENDS = {"ingress": "source", "egress": "destination"}
 _PLAIN = ("action", "state", "description", "protocol", "destination_port", "icmp_type", "icmp_code")
 
@@ -26,10 +28,18 @@ class NetworkAcls:
     """Fills the kit's `SecurityGroupCloud`. An ACL lets out nothing that no rule allows."""
 
     client: Client
+    members: Members
     parts: Parts
     egress_needs_rules: ClassVar[bool] = True
 
     def find_named(self, name: str) -> ExistingSecurityGroup | None:
+        """Of every security group that a VM is to have, before anything is made for it."""
+        if not self.members.offers(_ON_BRIDGES):
+            raise NotSupported(
+                f"security group {name!r} cannot be given to a VM",
+                why="this server, as LXD, has no ACLs of NICs on bridges",
+                remedy="leave the security groups out, and set rules on the network itself",
+            )
         return self.read(name)
 
     def read(self, cid: str) -> ExistingSecurityGroup | None:

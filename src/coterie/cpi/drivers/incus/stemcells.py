@@ -19,6 +19,7 @@ from coterie.slotted import dataclass
 _PATH = "/images"
 _COPYING = "Downloading image"  # so are uploads called, too
 _METADATA, _ENTRIES, _LONGEST = "metadata.yaml", 100, 1 << 20  # it is among the first entries
+_BRANDS = ("incus", "lxd")  # each reads headers of its own name only
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _IGNORED = (
     *("name", "version", "infrastructure", "hypervisor", "disk", "disk_format", "container_format", "os_type"),
@@ -95,9 +96,9 @@ class Stemcells:
         headers = {
             "content-type": "application/octet-stream",
             "content-length": str(len(first) + path.stat().st_size),
-            "x-incus-filename": path.name,
-            "x-incus-properties": urlencode(properties),
         }
+        for brand in _BRANDS:
+            headers |= {f"x-{brand}-filename": path.name, f"x-{brand}-properties": urlencode(properties)}
         try:
             self.client.upload("upload an image", _PATH, body(), headers)
         except Refusal as error:

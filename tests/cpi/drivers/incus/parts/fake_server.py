@@ -33,6 +33,9 @@ class Directly:
 class Server:
     """Answers as Incus 6.0 did for containers; `drivers`: those that each member lists."""
 
+    brand: Mapping[str, str] = {"server": "incus", "server_version": "6.0.4"}
+    extensions: tuple[str, ...] = ("network_bridge_acl_devices", "api_filtering_extended")
+
     def __init__(self, **drivers: str) -> None:
         self.drivers = drivers
         self.images = {IMAGE: "virtual-machine"}
@@ -63,8 +66,8 @@ class Server:
         match kind, name:
             case "", "":
                 own = self.drivers[query.get("target") or next(iter(self.drivers))]
-                facts = {"server_name": "inc1", "server_clustered": True, "driver": own, "server_version": "6.0.4"}
-                return {"auth": "trusted", "environment": facts}
+                facts = {"server_name": "inc1", "server_clustered": True, "driver": own, **self.brand}
+                return {"auth": "trusted", "environment": facts, "api_extensions": list(self.extensions)}
             case "cluster", "members":
                 return members
             case "cluster", "groups":

@@ -36,6 +36,9 @@ class Acl:
     def __init__(self, *ingress: Entry, egress: tuple[Entry, ...] = ()) -> None:
         self.row: Entry = {"name": "web", "config": mark_config(MARK), "ingress": [*ingress], "egress": [*egress]}
 
+    def offers(self, extension: str) -> bool:
+        return extension == "network_bridge_acl_devices"
+
     def ask(self, what: str, path: str) -> Entry:
         return self.row
 
@@ -48,7 +51,7 @@ class Acl:
 
     @property
     def cloud(self) -> NetworkAcls:
-        return NetworkAcls(self, Parts())  # type: ignore[arg-type]
+        return NetworkAcls(self, self, Parts())  # type: ignore[arg-type]
 
     def rules(self) -> list[SecurityRule]:
         return [one.rule for one in self.cloud.rules_of(ExistingSecurityGroup("web", None, self.row))]

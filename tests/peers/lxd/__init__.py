@@ -1,0 +1,1 @@
+"""A real LXD: how it is built, and placement groups of later releases before it."""
