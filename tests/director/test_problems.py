@@ -98,6 +98,8 @@ def check_problem(reply: Reply, status: int, code: str) -> dict[str, Any]:
         ("POST", "/v1/looks", {"deployment": "x"}, 404, "not_found"),
         ("POST", "/v1/disks/delete", {"disks": ["x"]}, 404, "not_found"),
         ("POST", "/v1/disks/delete", {"disks": []}, 422, "invalid_request"),
+        ("GET", "/v1/console/sessions?limit=0", None, 422, "invalid_request"),
+        ("DELETE", "/v1/console/sessions/x", None, 404, "not_found"),
         ("GET", "/v1/tokens/x", None, 404, "not_found"),
         ("DELETE", "/v1/tokens/x", None, 404, "not_found"),
         ("POST", "/v1/tokens", {"name": "a", "role": "king"}, 422, "invalid_request"),
