@@ -8,7 +8,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Tests start many processes: with it, each of them would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages test-incus test-incus-full test-lxd demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
+.PHONY: help demo quick test test-full test-openstack test-openstack-full test-openstack-short test-bosh test-vsphere-new test-packages test-incus test-incus-short test-incus-full test-lxd demo-real bench-incus lint docs screenshots bench bench-openstack release constraints install packages clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ INCUS := tests/cpi/drivers/incus tests/cpi/test_conformance.py tests/cpi/drivers
 
 test-incus: $(VENV)/.tested ## against real Incus clusters of three members, one for each worker: brings them up (Debian, root), runs the tests, takes them down
 	$(BIN)/python -m tests.peers.incus run --clusters 3 --machines $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" $(INCUS)
+
+test-incus-short: $(VENV)/.tested ## the same without virtual machines; CI runs it
+	$(BIN)/python -m tests.peers.incus run --clusters 3 $(BIN)/pytest -n 3 --dist worksteal --durations=25 -m "incus and not full" -k "not virtual_machines" $(INCUS)
 
 test-incus-full: $(VENV)/.tested ## the same with all accidents around deletions
 	$(BIN)/python -m tests.peers.incus run --clusters 3 --machines $(BIN)/pytest -n 3 --dist worksteal -m incus $(INCUS)
