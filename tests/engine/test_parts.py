@@ -18,6 +18,7 @@ from coterie.engine.runner import Retry
 from coterie.errors import CoterieError, LeaseLost
 from coterie.ledger.store import Ledger
 from coterie.ledger.tables import changes
+from coterie.ledger.tables import domains as domain_rows
 from coterie.ledger.work import domains
 from tests.ledger.blank import sqlite_ledger
 
@@ -311,6 +312,23 @@ def test_what_the_lease_has_no_time_for_waits_for_the_next_turn(ledger_here: Led
     with ledger_here.read() as tx:
         outcomes = [domains.outcome(tx, number) for number in left]
     assert [outcome["ok"] for outcome in outcomes if outcome] == [False, False]
+
+
+def test_after_a_break_nothing_is_applied_in_a_domain_that_is_anothers_by_then(ledger_here: Ledger) -> None:
+    class Losing(Breaking):
+        def apply(self, domain: str, changes: list[Any]) -> list[dict[str, Any]]:
+            if len(changes) > 1:
+                with ledger_here.write() as tx:
+                    tx.execute(domain_rows.update().values(expires=0))
+                    assert domains.take(tx, "d", "other", 600.0)
+            return super().apply(domain, changes)
+
+    with ledger_here.write() as tx:
+        domains.submit(tx, "d", {"n": 1, "defect": "key"})
+    driver = Losing()
+    with pytest.raises(OutcomeUnknown):
+        LedgerCoordinator(ledger_here, "me", patience_s=1.0).submit(driver, "d", {"n": 2})  # type: ignore[arg-type] # as above
+    assert [len(batch) for batch in driver.batches] == [2]
 
 
 def test_errors_carry_what_to_do() -> None:

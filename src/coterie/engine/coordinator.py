@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from coterie.clock import running_on
 from coterie.cpi.contract import Cpi, CpiError, OutcomeUnknown, Unavailable
 from coterie.errors import LeaseLost
 from coterie.ledger.errors import is_outage
@@ -90,10 +91,10 @@ class LedgerCoordinator:
 
     def _serve(self, cpi: Cpi, domain: str) -> bool:
         """Take the lease if it is free, and apply everything that waits. True if something was applied."""
+        read_at = running_on()  # before the question: a change counts as older where the answer is slow
         with self._ledger.write_silently() as tx:
             epoch = domains.take(tx, domain, self._holder, self._lease_s, cpi.cloud)
             rows = domains.waiting(tx, domain, self._patience_s, cpi.cloud) if epoch is not None else []
-            read_at = time.monotonic()
         if epoch is None:
             return False
         self._applying.epoch = epoch
@@ -122,9 +123,9 @@ class LedgerCoordinator:
 
     def _apply_each(self, cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
         enough = time.monotonic() + self._lease_s / 2
-        outcomes = self._apply(cpi, domain, batch[:1])
-        for one in batch[1:]:
-            if time.monotonic() >= enough:
+        outcomes: list[Numbered] = []
+        for one in batch:
+            if outcomes and time.monotonic() >= enough:
                 break
             try:
                 self.hold(domain)
@@ -136,7 +137,7 @@ class LedgerCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A change. `since`: when it was submitted, by this machine's monotonic clock."""
+    """A change. `since`: when it was submitted, by `running_on`."""
 
     number: int
     body: dict[str, Any]
@@ -144,7 +145,7 @@ class _Waiting:
 
 
 def _apply_together(cpi: Cpi, domain: str, batch: list[_Waiting]) -> list[Numbered]:
-    now = time.monotonic()
+    now = running_on()
     changes = [{**one.body, "waited_s": now - one.since} for one in batch]
     try:
         outcomes = cpi.apply(domain, changes)

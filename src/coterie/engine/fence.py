@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from coterie.clock import running_on
 from coterie.cpi.contract import Capabilities, CheckItem
 from coterie.engine.compute_slot import SLOT, SlowCalls
 from coterie.errors import CoterieError, LeaseLost
@@ -21,21 +22,13 @@ _HARMLESS = frozenset({"info", "ping", "check", "identity", "calculate_vm_cloud_
 Observer = Callable[[str, float, BaseException | None], None]
 
 
-def _running_on() -> float:
-    """Goes on while the machine sleeps, where the system has such a clock."""
-    return time.clock_gettime(_CLOCK)
-
-
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
 class Lease:
-    """Our right to work, by this machine's monotonic clock; renewed by each accepted heartbeat.
+    """Our right to work, by `running_on`; renewed by each accepted heartbeat.
 
     The clock is read *before* the heartbeat is sent, so that the lease here ends no later than in the database.
     """
 
-    def __init__(self, ttl_s: float, clock: Callable[[], float] = _running_on) -> None:
+    def __init__(self, ttl_s: float, clock: Callable[[], float] = running_on) -> None:
         self._ttl_s = ttl_s
         self._clock = clock
         self._until = clock() + ttl_s

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from coterie.clock import running_on
 from coterie.cpi.contract import Coordinator, Cpi, CpiError, Json, Mark, OutcomeUnknown, revive
 from coterie.slotted import dataclass, field
 
@@ -24,7 +25,6 @@ E = TypeVar("E", bound=Exception)
 _ATTEMPTS = 20
 _DOMAINS = 32
 _BATCH_S = 3.0
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 # -- ids that the caller chooses --
@@ -139,10 +139,10 @@ class SingleWriter(Generic[E]):
         """One outcome for each change. Submitters read the outcomes only when the whole batch is done, and the lease is
         short: after some seconds the remaining changes get the outcome `later` and are submitted again. So is a change
         that waited too long: its submitter may be dead, or may have given it up."""
-        began = time.monotonic()
+        began = running_on()
         outcomes = []
         for change in changes:
-            taken = time.monotonic() - began
+            taken = running_on() - began
             if taken < _BATCH_S and _is_in_time(change, taken):
                 outcomes.append(self._apply_one(handlers[change["kind"]], domain, change))
             else:
@@ -169,11 +169,6 @@ class SingleWriter(Generic[E]):
             return {"ok": True, **answer.outcome()}
         error = self._translate(answer) if isinstance(answer, self._refusal) else answer
         return {"ok": False, "error": error.facts()}
-
-
-def running_on() -> float:
-    """This machine's clock that goes on while it sleeps, where the system has such a clock: only to measure."""
-    return time.clock_gettime(_CLOCK)
 
 
 def _is_in_time(change: Json, taken_s: float = 0.0) -> bool:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from coterie.clock import running_on
 from coterie.cpi import contract
 from coterie.cpi.contract import AuthenticationFailed, CpiError, OutcomeUnknown, Throttled, Unavailable
 from coterie.cpi.drivers.incus.properties import SOCKET, Settings
 from coterie.cpi.kit.calls import ClassifiedRefusal
-from coterie.cpi.kit.create_once import running_on
 from coterie.cpi.kit.http import Answer, AnswerLost, Body, Http, HttpOptions, NotTaken, ask_patiently, call_error
 from coterie.cpi.kit.local_credentials import require_source
 from coterie.cpi.kit.permit import Permit

@@ -8,11 +8,11 @@ import secrets
 import threading
 from collections.abc import Collection, Mapping, Sequence
 
+from coterie.clock import running_on
 from coterie.cpi.contract import InvalidCall, Kind, Mark, NoPlacement, Part, PartRecords, Unavailable, UnrecordedParts
 from coterie.cpi.drivers.incus.client import Client, Refusal, Row
 from coterie.cpi.drivers.incus.marks import RESERVATION, address_key, of_address
 from coterie.cpi.drivers.incus.properties import CONTAINER, MACHINE
-from coterie.cpi.kit.create_once import running_on
 from coterie.cpi.kit.lookups import LookupCache
 from coterie.ids import INTENT_LENGTH
 from coterie.slotted import dataclass, field

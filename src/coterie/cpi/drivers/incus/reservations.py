@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from coterie.clock import running_on
 from coterie.cpi.contract import CpiError, Json, NoPlacement
 from coterie.cpi.drivers.incus.client import Client, Refusal
 from coterie.cpi.drivers.incus.placement import Members, Reservation, ReservationRecords, choose
 from coterie.cpi.drivers.incus.server_groups import Profiles
-from coterie.cpi.kit.create_once import Created, SingleWriter, running_on
+from coterie.cpi.kit.create_once import Created, SingleWriter
 from coterie.slotted import dataclass, replace
 
 
