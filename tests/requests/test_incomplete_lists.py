@@ -85,6 +85,21 @@ def test_of_many_that_an_incomplete_list_lacks_nothing_is_concluded(
     assert set(states(local).values()) == {"up"}
 
 
+def test_what_came_late_is_noted_from_a_whole_list_only(
+    local: Site, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of a VM may be listed while the VM itself is not."""
+    noted: list[set[str]] = []
+    monkeypatch.setattr(looking, "_note_arrivals", lambda work, seen: noted.append(set(seen)))
+    local.deploy(manifest(group("a", 2)))
+    cloud.is_complete = False
+    look(local)
+    assert noted == []
+    cloud.is_complete = True
+    look(local)
+    assert noted == [{node.vm_cid for node in local.nodes().values()}]
+
+
 def test_an_incomplete_list_ends_no_alarm(local: Site, cloud: Cloud) -> None:
     local.deploy(manifest(group("a", 3)))
     for name in ("a/0", "a/1"):

@@ -74,7 +74,7 @@ def _look_at_nodes(work: LookWork) -> Move:
         states = {cid: "running" for cid in known if work.cpi.has_vm(cid)}
     else:
         seen, is_complete = _survey(work)
-        if is_full:
+        if is_full and is_complete:  # a copy may be listed while what it was copied from is not
             _note_arrivals(work, seen)
         states = {cid: found.state or "unknown" for cid, found in seen.items()}
         states.update(_find_unlisted(work, known, states) if is_complete else _find_one_by_one(work, known, states))
@@ -97,12 +97,14 @@ def _survey(work: LookWork) -> tuple[dict[str, CloudObject], bool]:
     """And whether the list is complete."""
     seen: dict[str, CloudObject] = {}
     cursor: str | None = None
+    is_complete = True
     while True:
         page = work.cpi.survey("vm", work.director_uuid, cursor)
         seen.update((found.cid, found) for found in page.objects)
-        cursor = page.next if page.complete else None
+        is_complete = is_complete and page.complete
+        cursor = page.next
         if cursor is None:
-            return seen, page.complete
+            return seen, is_complete
 
 
 def _watch_for_twin(work: LookWork, known: dict[str, NodeRow], seen: dict[str, CloudObject]) -> None:
