@@ -69,7 +69,7 @@ def test_what_a_cloud_has_not_is_told_by_one_item_each() -> None:
 
 
 def test_each_server_group_that_cannot_be_had_is_one_item() -> None:
-    def require(metadata: GroupMetadata) -> None:
+    def require(metadata: GroupMetadata, cid: str | None) -> None:
         if metadata.policy == "affinity":
             raise NotSupported("no host for all", remedy="use another", details={"field": "azs"})
 
@@ -80,7 +80,7 @@ def test_each_server_group_that_cannot_be_had_is_one_item() -> None:
 
 
 def test_a_requirement_that_could_not_be_read_is_no_finding() -> None:
-    def require(metadata: GroupMetadata) -> None:
+    def require(metadata: GroupMetadata, cid: str | None) -> None:
         raise Unavailable("away", remedy="repeat")
 
     with pytest.raises(Unavailable):

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from coterie.cpi.contract import OutcomeUnknown, Unavailable
+from coterie.cpi.contract import AuthenticationFailed, OutcomeUnknown, Unavailable
 from coterie.cpi.kit.call_limit import CallLimit
 from coterie.cpi.kit.http import Http, HttpOptions
 from coterie.cpi.kit.http_calls import HttpCalls, json_request
@@ -89,6 +89,16 @@ def test_a_second_refusal_is_the_answer(peer: Peer) -> None:
     refused = replace(calls([]), token=lambda refused: "1")
     assert refused.send("ask", "GET", peer.url, {}, None, pace="reads", changes=False).status == 401
     assert len(peer.tokens) == 2
+
+
+def test_where_there_is_no_other_token_the_refusal_of_the_cloud_is_the_answer(peer: Peer) -> None:
+    def token(refused: str | None) -> str:
+        if refused:
+            raise AuthenticationFailed("no other", remedy="check it")
+        return "1"
+
+    answer = replace(calls([]), token=token).send("ask", "GET", peer.url, {}, None, pace="reads", changes=False)
+    assert answer.status == 401
 
 
 def test_the_lease_is_looked_at_before_a_change_only(peer: Peer) -> None:

@@ -53,6 +53,23 @@ def test_a_refused_token_that_comes_again_and_again_ends_in_an_error(monkeypatch
         kept.get("a", login, refused=kept.get("a", login))
 
 
+def test_a_token_that_counts_waits_for_no_other_of_the_same_login() -> None:
+    kept, go = Tokens(), threading.Event()
+    first = kept.get("a", Login())
+
+    def hang() -> tuple[str, float]:
+        assert go.wait(20)
+        return "late", time.time() + 3600.0
+
+    with ThreadPoolExecutor(2) as pool:
+        hanging = pool.submit(kept.get, "a", hang, first)
+        try:
+            assert pool.submit(kept.get, "a", Login()).result(10) == first
+        finally:
+            go.set()
+        assert hanging.result(10) == "late"
+
+
 def test_a_login_that_hangs_keeps_no_other_waiting() -> None:
     kept, go = Tokens(), threading.Event()
 

@@ -119,11 +119,12 @@ def group_items(
             )
 
 
-def requirement_items(needs: Needs, require: Callable[[GroupMetadata], object]) -> Iterator[CheckItem]:
-    """Server groups that this cloud cannot have as they are requested. `require`: raises then."""
+def requirement_items(needs: Needs, require: Callable[[GroupMetadata, str | None], object]) -> Iterator[CheckItem]:
+    """Server groups that this cloud cannot have as they are requested. `require`: raises then; it gets what the server
+    group shall be, and its CID, if there is one."""
     for group in needs.groups:
         try:
-            require(_metadata(group))
+            require(_metadata(group), group.get("cid"))
         except _FINDINGS as error:
             if error.retryable:
                 raise

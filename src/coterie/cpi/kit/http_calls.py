@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from coterie.cpi.contract import AuthenticationFailed
 from coterie.cpi.kit.http import Answer, AnswerLost, Http, NotTaken, call_error
 from coterie.cpi.kit.permit import Permit
 from coterie.slotted import dataclass
@@ -49,14 +50,20 @@ class HttpCalls:
     ) -> Answer:
         """The answer, whatever its status. A refused token is replaced once: it may have been ended meanwhile. `pace`:
         the class of calls that the cloud counts together."""
-        token = None
-        for _ in range(2):
-            token = self.token(token)
+
+        def attempt(token: str) -> Answer:
             signed = {**headers, "Authorization": f"Bearer {token}"}
-            answer = self._send_once(what, method, url, signed, raw, pace, changes)
-            if answer.status != HTTPStatus.UNAUTHORIZED:
-                break
-        return answer
+            return self._send_once(what, method, url, signed, raw, pace, changes)
+
+        token = self.token(None)
+        answer = attempt(token)
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer
+        try:
+            other = self.token(token)
+        except AuthenticationFailed:
+            return answer  # it has the reason
+        return attempt(other)
 
     def _send_once(
         self, what: str, method: str, url: str, headers: Mapping[str, str], raw: bytes | None, pace: str, changes: bool

@@ -21,7 +21,10 @@ class Tokens:
 
     def get(self, key: Hashable, ask: Callable[[], tuple[str, float]], refused: str | None = None) -> str:
         """A valid token, and never the one that was refused. `ask` gives another one, and when it ends. A login that
-        hangs keeps no other waiting."""
+        hangs keeps no other waiting, and one for another token none whose token counts."""
+        token, renewed_at = self._known.get(key, ("", 0.0))
+        if token != refused and renewed_at >= time.time():
+            return token
         with self._asking.setdefault(key, threading.Lock()):
             token, renewed_at = self._known.get(key, ("", 0.0))
             if token == refused or renewed_at < time.time():
