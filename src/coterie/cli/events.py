@@ -40,6 +40,8 @@ def events(session: Session, task: int | None, following: bool, everything: bool
 def _follow(session: Session, task: int | None, kind: str | None, without: str | None) -> int:
     try:
         for event in session.client.follow(task or None, kind=kind, without=without, timeout=session.timeout):
+            if kind and event["kind"] != kind:
+                continue  # of an older Director, which filters no stream
             session.data(json.dumps(event, ensure_ascii=False) if session.json else line(event))
     except KeyboardInterrupt:
         return 130

@@ -93,7 +93,7 @@ class Checks:
             facts["instances"] = quota(used + max(left, 0), used)
         return quota_item(needs, facts, _RESOURCES)
 
-    def _require_possible(self, metadata: GroupMetadata) -> None:
+    def _require_possible(self, metadata: GroupMetadata, cid: str | None) -> None:
         """Zones that a set could have, and security groups that a NIC could."""
         self.groups.require_zones(metadata)
-        self.groups.require_one(metadata)
+        self.groups.require_one(metadata, cid)

@@ -176,7 +176,7 @@ class Policies:
         if row is None:
             return []
         path = f"{self.client.path('nodeGroups', cid_of(row))}/listNodes"
-        return list(self.client.ask("list nodes", path, "POST")["items"])
+        return list(self.client.ask("list nodes", path, "POST").get("items") or ())
 
     def _node_group(self, name: str) -> Row | None:
         rows = self.client.everywhere("nodeGroups", filter=f'name="{name}"')
